@@ -151,6 +151,31 @@ def test_an_empty_primary_does_not_wipe_out_its_replica(tmp_path: Path) -> None:
         assert mirror.dbsize() == 0
 
 
+def test_an_empty_primary_does_not_wipe_out_a_server_that_never_followed_anybody(
+    tmp_path: Path,
+) -> None:
+    with running_penstock(*QUICK) as primary, running_penstock(*QUICK, data=tmp_path) as server:
+        fill(server, "own")
+        client = client_of(server.port)
+        client.execute_command("REPLICAOF", "127.0.0.1", primary.port)
+        eventually(lambda: "empty" in str(client.info("replication").get("master_link_problem")))
+        assert client.xlen("s") == 50
+
+
+def test_a_server_without_data_follows_an_empty_primary_also_after_its_restart() -> None:
+    with running_penstock(*QUICK) as primary, running_penstock(*QUICK) as replica:
+        client = client_of(replica.port)
+        follow(client, primary.port)
+        assert stats(client_of(primary.port))["sync_partial_err"] == 0
+        client_of(primary.port).publish("moves", "the offset")
+        eventually(lambda: client.info("replication")["slave_repl_offset"] > 0)
+        primary.kill()
+        primary.start()
+        follow(client, primary.port)
+        fill(primary, "first")
+        same(client_of(primary.port), client)
+
+
 def test_a_demoted_primary_keeps_what_only_it_has_in_a_file(tmp_path: Path) -> None:
     with (
         running_penstock(*QUICK, data=tmp_path / "a") as first,

@@ -66,6 +66,7 @@ class PrimaryLink(asyncio.Protocol):
         self._acked_ms = 0
         self._retry_ms = _RETRY_MS
         self._is_stopped = False
+        self._was_refused = False  # perhaps by an empty primary
 
     @property
     def is_up(self) -> bool:
@@ -150,11 +151,20 @@ class PrimaryLink(asyncio.Protocol):
         steps.append(("REPLCONF", encode_command(b"REPLCONF", *capabilities)))
         version = b"%d" % VERSION_MAX
         steps.append(("REPLCONF", encode_command(b"REPLCONF", b"rdb-version", version)))
-        asked, wanted = self._replication.feed.history.question()
+        asked, wanted = self._question()
         more = (b"FAILOVER",) if self.fails_over else ()
         asking = encode_command(b"PSYNC", asked.encode(), b"%d" % wanted, *more)
         steps.append(("PSYNC", asking))
         return steps
+
+    def _question(self) -> tuple[str, int]:
+        """The id and the first missing byte. A server without data asks for everything: an empty primary
+        refuses all others."""
+        replication = self._replication
+        is_new = replication.feed.backlog is None or self._was_refused
+        if is_new and not replication.has_keys() and not self.fails_over:
+            return "?", -1
+        return replication.feed.history.question()
 
     def _next_step(self) -> None:
         self._step, command = self._steps.pop(0)
@@ -287,6 +297,7 @@ class PrimaryLink(asyncio.Protocol):
             self.state = "sync"
             LOG.info("the primary %s:%d sends a snapshot", self.host, self.port)
         elif line.startswith(_LATER):
+            self._was_refused = line.startswith(b"-NOMASTERLINK")
             self._break(_text(line))
         elif self.fails_over:
             self._break(f"it does not take over: {_text(line)}")
@@ -367,6 +378,7 @@ class PrimaryLink(asyncio.Protocol):
 
     def _follow(self) -> None:
         self._point = None
+        self._was_refused = False
         self._retry_ms = _RETRY_MS
         self._applying = Applying(self._server, self._replication.feed, DATA_ROWS, self.ack)
         if self._setting("replica-foreign-types") == "skip":
