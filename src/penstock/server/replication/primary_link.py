@@ -38,6 +38,8 @@ _ID_BYTES = 40
 # The primary cannot serve a sync now; it can later.
 _LATER = (b"-NOMASTERLINK", b"-LOADING", b"-BUSY", b"-MASTERDOWN")
 
+_IS_PRIMARY = b"can't be sent to a master"
+
 
 class PrimaryLink(asyncio.Protocol):
     """One primary: start, stop, tick. `state` is a word of ROLE."""
@@ -298,6 +300,10 @@ class PrimaryLink(asyncio.Protocol):
             LOG.info("the primary %s:%d sends a snapshot", self.host, self.port)
         elif line.startswith(_LATER):
             self._was_refused = line.startswith(b"-NOMASTERLINK")
+            self._break(_text(line))
+        elif self.fails_over and _IS_PRIMARY in line:
+            # It has taken over, and its reply was lost: follow it.
+            self.fails_over = False
             self._break(_text(line))
         elif self.fails_over:
             self._break(f"it does not take over: {_text(line)}")
