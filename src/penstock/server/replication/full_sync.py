@@ -53,6 +53,7 @@ class FullSync:
         self._may_start = True
         self._failure: str | None = None
         self._is_read = False  # the source has ended
+        self._sent_bytes = 0  # of the snapshot, to each target
 
     @property
     def _child(self) -> ChildSlot:
@@ -62,13 +63,25 @@ class FullSync:
     # --- Starting ----------------------------------------------------------------------------------
 
     def keep_alive(self) -> None:
-        """Every second: an empty line to replicas whose snapshot has not begun."""
+        """Every second: an empty line to replicas whose snapshot has not begun, and who takes the snapshot.
+
+        All targets wait for the slowest one. So a target with nothing left to take is alive, and one that has
+        taken nothing of its bytes since the last time is not: it is cut off after repl-timeout.
+        """
         for replica in self._waiting():
             replica.write(b"\n")
-        if self._child_runs and not self._mark:
-            for replica in self._alive():  # the child still writes the file
+        for replica in self._alive():
+            if self._child_runs and not self._mark:  # the child still writes the file
                 replica.write(b"\n")
-                replica.acked_ms = self._server.steady_ms()
+            elif not self._has_progress(replica):
+                continue
+            replica.acked_ms = self._server.steady_ms()
+
+    def _has_progress(self, replica: Replica) -> bool:
+        link = replica.session.link
+        unsent = 0 if link is None else link.unsent_bytes()
+        before, replica.taken_bytes = replica.taken_bytes, self._sent_bytes - unsent
+        return unsent == 0 or replica.taken_bytes > before
 
     def _waiting(self) -> list[Replica]:
         return [one for one in self._replication.replicas.all() if one.state is State.WAIT]
@@ -110,6 +123,7 @@ class FullSync:
         engine = self._server.engine
         self._is_read = False
         self._failure = None
+        self._sent_bytes = 0
         if is_marked:
             self._source, sink = os.pipe()
             try:
@@ -137,6 +151,7 @@ class FullSync:
         for replica in waiting:
             replica.write(b"+FULLRESYNC %s %d\r\n" % (history.id.encode(), history.offset))
             replica.enter(State.TRANSFER)
+            replica.taken_bytes = 0
             replica.acked_ms = self._server.steady_ms()
             if is_marked:
                 replica.write(b"$EOF:%s\r\n" % self._mark)
@@ -203,9 +218,9 @@ class FullSync:
         self._loop.call_later(_LOOK_AGAIN_SECONDS if self._is_slow() else 0, self._send_file)
 
     def _send(self, piece: bytes) -> None:
+        self._sent_bytes += len(piece)
         for replica in self._alive():
             replica.write(piece)
-            replica.acked_ms = self._server.steady_ms()
 
     # --- Finishing ---------------------------------------------------------------------------------
 

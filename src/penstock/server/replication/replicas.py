@@ -53,6 +53,7 @@ class Replica:
         "since_ms",
         "state",
         "synced",
+        "taken_bytes",
     )
 
     def __init__(self, session: Session) -> None:
@@ -69,6 +70,7 @@ class Replica:
         self.synced = 0
         self.acked_ms = 0
         self.since_ms = 0  # in this state
+        self.taken_bytes = 0  # of its snapshot, by the socket; owned by full_sync.py
         self.kept: deque[bytes] = deque()
         self.kept_bytes = 0
 

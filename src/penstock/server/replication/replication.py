@@ -322,7 +322,8 @@ class Replication:
         synced = commit.synced
         while self._notes and self._notes[0][0] <= synced:
             self._synced = self._notes.popleft()[1]
-        if not self._notes and not commit.journal.size:
+        # After a demotion, changes that were taken as a primary may still be on their way to the disk.
+        if not self._notes and not commit.journal.size and synced >= commit.position:
             self._synced = self.feed.history.offset
         self._owes_ack = self._synced < self.feed.history.offset
         return self._synced
