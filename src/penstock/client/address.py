@@ -4,8 +4,8 @@
     redis+sentinel://host:port,host:port/name/db        the primary that Sentinels name, also after a failover
     rediss+sentinel://...                               the same, with TLS to the Sentinels and to the primary
 
-The query of the last two may have `sentinel_username` and `sentinel_password`, if the Sentinels ask for a login
-of their own, and `sentinel_tls=no` or `yes` if they differ from the servers.
+The query of the last two may have `sentinel_username` and `sentinel_password`, if the Sentinels ask for a
+login of their own, and `sentinel_tls=no` or `yes` if they differ from the servers.
 
 Error texts never quote the URL, because a password may be in the wrong place: in redis://:pass/word@host, a
 parser takes `pass` for a port and would print it.

@@ -62,7 +62,7 @@ def directory_findings(path: str, disk: Disk, now_ms: int, limits: Limits) -> It
         yield Finding(
             Severity.WARNING,
             "kept-changes",
-            f"{kept} holds all data that this server had when it got a snapshot: some of it may be nowhere else",
+            f"{kept} holds the data that this server had before a snapshot: some of it may be nowhere else",
             f"look at it with penstock check {kept} or penstock serve --dir {kept}, then remove it",
         )
     for pattern, what in KEPT.items():

@@ -48,8 +48,8 @@ _REPEATABLE = frozenset(
     ("EXISTS", "GET", "LLEN", "PENSTOCK", "PING", "TYPE", "XINFO", "XLEN", "XPENDING", "XRANGE")
 )
 _LOST = (redis.ConnectionError, redis.TimeoutError, redis.ReadOnlyError, MasterDownError)
-# Errors of a primary that is about to be replaced, alone or out of a pipeline: it has lost its replicas or its
-# disk. redis-py has no classes for them.
+# Errors of a primary that is about to be replaced, alone or out of a pipeline: it has lost its replicas or
+# its disk. redis-py has no classes for them.
 _FAILING = re.compile(r"(?:^|caused error: )(?:NOREPLICAS|MISCONF|MASTERDOWN)\b")
 
 

@@ -50,7 +50,7 @@ def test_a_command_is_not_skipped_because_a_value_is_named_like_a_foreign_key(
     stream: Stream,
 ) -> None:
     stream.send("SET text hash")
-    with pytest.raises(StreamRefused, match="WRONGTYPE|wrong kind"):
+    with pytest.raises(StreamRefused, match=r"WRONGTYPE|wrong kind"):
         stream.send("RPUSH text hash")
 
 

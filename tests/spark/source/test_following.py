@@ -49,9 +49,12 @@ def test_a_pipeline_is_sent_again(error: bytes) -> None:
 
 def test_other_errors_are_raised() -> None:
     error = b"-ERR here NOREPLICAS is only a word\r\n"
-    with FalseSentinel({b"XLEN": [error]}) as server, servers_of(server) as servers:
-        with pytest.raises(redis.ResponseError, match="only a word"):
-            servers.ask(STREAM, "XLEN", "s")
+    with (
+        FalseSentinel({b"XLEN": [error]}) as server,
+        servers_of(server) as servers,
+        pytest.raises(redis.ResponseError, match="only a word"),
+    ):
+        servers.ask(STREAM, "XLEN", "s")
 
 
 def test_a_search_and_the_first_question_follow_too() -> None:
@@ -74,6 +77,9 @@ def test_only_an_unknown_command_or_a_missing_right_says_that_a_server_is_not_pe
     for reply, expected in said.items():
         with FalseSentinel({b"PENSTOCK": [reply]}) as server, servers_of(server) as servers:
             assert is_native(servers.client(STREAM)) is expected
-    with FalseSentinel({b"PENSTOCK": [FAILING[2]]}) as server, servers_of(server) as servers:
-        with pytest.raises(redis.RedisError):
-            is_native(servers.client(STREAM))
+    with (
+        FalseSentinel({b"PENSTOCK": [FAILING[2]]}) as server,
+        servers_of(server) as servers,
+        pytest.raises(redis.RedisError),
+    ):
+        is_native(servers.client(STREAM))

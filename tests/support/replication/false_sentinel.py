@@ -48,12 +48,15 @@ class FalseSentinel:
             threading.Thread(target=self._talk, args=(connection,), daemon=True).start()
 
     def _talk(self, connection: socket.socket) -> None:
-        with suppress(OSError, EOFError, ValueError, IndexError):
-            with connection, connection.makefile("rb") as source:
-                while True:
-                    words: list[bytes] = read_reply(source)
-                    self.heard.append(words)
-                    connection.sendall(self._answer(words))
+        with (
+            suppress(OSError, EOFError, ValueError, IndexError),
+            connection,
+            connection.makefile("rb") as source,
+        ):
+            while True:
+                words: list[bytes] = read_reply(source)
+                self.heard.append(words)
+                connection.sendall(self._answer(words))
 
     def _answer(self, words: list[bytes]) -> bytes:
         if words[0] == b"SENTINEL":

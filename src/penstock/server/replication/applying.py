@@ -172,10 +172,9 @@ class Applying:
         """
         keyspace = self._server.engine.context.keyspace
         is_unknown = str(error).startswith("unknown command")
-        if is_unknown:
-            keys = [frame.piece(1)] if frame.count > 1 else []  # most commands have their key there
-        else:
-            keys = self._keys(frame)
+        keys = self._keys(frame)
+        if is_unknown and frame.count > 1:
+            keys = [frame.piece(1)]  # most commands have their key there
         named = {(keyspace.index, key) for key in keys}
         if any(key in keyspace.values for key in keys):
             return False
