@@ -252,16 +252,20 @@ class Durability:
 
     # --- The end -----------------------------------------------------------------------------------
 
-    def close(self, save: bool | None) -> bool:
-        """Write everything to disk; False if that failed. `save`: the argument of SHUTDOWN, if any."""
+    def save_at_end(self, save: bool | None) -> bool:
+        """Write the last snapshot, if one is due; False if that failed. `save`: the argument of SHUTDOWN."""
         self.snapshots.kill_child()
         self.rewrites.kill_child()
-        good = True
         if bool(self._config.value("save")) if save is None else save:
             try:
                 self.snapshots.save()
             except CommandError:
-                good = False
+                return False
+        return True
+
+    def close(self, save: bool | None) -> bool:
+        """Write everything to disk; False if that failed. `save`: the argument of SHUTDOWN, if any."""
+        good = self.save_at_end(save)
         self._stop_thread()
         self.server.turn.release()
         try:

@@ -60,7 +60,7 @@ class Failover:
         self._deadline_ms = None if timeout_ms is None else now_ms + timeout_ms
         self.state = "waiting-for-sync"
         LOG.info("failover: writes are paused")
-        self._server.pause.begin_failover()
+        self._server.pause.hold_writes("failover")
         self._ask()
 
     def abort(self) -> None:
@@ -117,4 +117,4 @@ class Failover:
         LOG.info("failover: %s", how)
         self.state = "no-failover"
         self._target = None
-        self._server.pause.end_failover()
+        self._server.pause.release_writes("failover")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -372,18 +372,23 @@ class Replication:
             self._last_seen_ms = self.server.steady_ms()
             self.check_replicas()
 
-    async def wait_for_replicas(self) -> None:
-        """The server stops: let the replicas catch up, for shutdown-timeout at most."""
+    async def wait_for_replicas(self, is_over: Callable[[], bool]) -> None:
+        """The server stops: let the replicas catch up, for shutdown-timeout at most. Writes are held back.
+
+        `is_over`: nobody waits any more.
+        """
         if not self.is_primary or not self.replicas.online():
             return
         timeout_ms = self.setting("shutdown-timeout") * 1000
-        self.server.pause.begin(self.server.steady_ms() + timeout_ms, writes_only=True)
+        self.server.pause.hold_writes("stop")
         self.feed.hand_over()
         offset = self.feed.effects_offset
         deadline_ms = self.server.steady_ms() + timeout_ms
         self.feed.say(GETACK)
         self.feed.hand_over()
         while behind := [one for one in self.replicas.online() if one.acked < offset]:
+            if is_over():
+                return
             if self.server.steady_ms() >= deadline_ms:
                 LOG.warning("%d replicas have not got everything", len(behind))
                 return
