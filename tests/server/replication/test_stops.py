@@ -49,10 +49,10 @@ def test_now_does_not_wait_for_replicas(primary: PenstockServer) -> None:
 
 
 def test_now_ends_a_stop_that_waits(primary: PenstockServer) -> None:
-    tell(primary, "SHUTDOWN")
-    eventually(lambda: blocked(primary) == 1)
-    tell(primary, "SHUTDOWN", "NOW")
-    assert primary.wait() == 0
+    with tell(primary, "SHUTDOWN")._sock:
+        eventually(lambda: blocked(primary) == 1)
+        tell(primary, "SHUTDOWN", "NOW")
+        assert primary.wait() == 0
 
 
 def test_abort_gives_up_a_stop_that_waits_for_replicas(primary: PenstockServer) -> None:
@@ -63,7 +63,7 @@ def test_abort_gives_up_a_stop_that_waits_for_replicas(primary: PenstockServer) 
     eventually(lambda: blocked(primary) == 1)
     writing = tell(primary, "SET", "a", "2")
     assert client.get("a") == b"1"
-    assert client.execute_command("SHUTDOWN", "ABORT") == b"OK"
+    assert client.execute_command("SHUTDOWN", "ABORT")
     with pytest.raises(redis.RedisError, match="Errors trying to SHUTDOWN"):
         stopping.read_response()
     assert writing.read_response() == b"OK"

@@ -24,7 +24,7 @@ def lastsave(session: Session, frame: Frame) -> int:
 
 
 def shutdown(session: Session, frame: Frame) -> NoReply | Status:
-    """Stop the server. There is no reply: the connection is closed. If the stop fails, the reply is an error."""
+    """Stop the server. The connection is closed without a reply; if the stop fails, there is an error."""
     words = [frame.piece(at).upper() for at in range(1, frame.count)]
     asked = set(words)
     if not asked <= {b"NOSAVE", b"SAVE", b"NOW", b"FORCE", b"ABORT"} or asked >= {
