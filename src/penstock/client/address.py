@@ -90,12 +90,15 @@ class ServerUrl:
             settings["connection_class"] = SSLConnection
         return _ready(redis.ConnectionPool(**settings))
 
+    def asking_sentinels(self, limits: dict[str, Any]) -> dict[str, Any]:
+        """Arguments of redis-py's clients of the Sentinels."""
+        return {**limits, **self.sentinel_settings, "protocol": 2}
+
     def _pool_of_primary(self, settings: dict[str, Any]) -> redis.ConnectionPool:
         """Connections that each ask the Sentinels for the primary when they are opened."""
         limits = {name: settings[name] for name in ("socket_timeout", "socket_connect_timeout")}
-        asking = {**limits, **self.sentinel_settings, "protocol": 2}
         manager = Sentinel(  # type: ignore[no-untyped-call]
-            list(self.sentinels), sentinel_kwargs=asking, **limits
+            list(self.sentinels), sentinel_kwargs=self.asking_sentinels(limits), **limits
         )
         settings["ssl"] = self.is_tls
         return SentinelConnectionPool(self.name, manager, **settings)  # type: ignore[no-untyped-call]
