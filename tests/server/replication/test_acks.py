@@ -262,3 +262,19 @@ def test_a_write_with_acks_keeps_its_reply_when_the_role_changes(tmp_path: Path)
         replication.link.stop()
 
     asyncio.run(run())
+
+
+def test_replies_leave_when_acks_need_not_be_on_disk_any_more(tmp_path: Path) -> None:
+    bench = DurableBench(tmp_path, appendonly="no", min_replicas_ack="1")
+    replication = bench.server.replication
+    replication.feed.begin()
+    history = replication.feed.history
+    replica, client, admin = (bench.connect() for _ in range(3))
+    replica.tell(f"PSYNC {history.id} {history.offset + 1}")
+    admin.tell("CONFIG SET min-replicas-ack-fsync yes")
+    replication.require_acks()
+    client.tell("SET a 1")
+    replica.tell(f"REPLCONF ACK {history.offset}")
+    assert client.replies() == []
+    admin.tell("CONFIG SET min-replicas-ack-fsync no")
+    assert client.replies() == ["OK"]

@@ -43,7 +43,9 @@ def synchronise(replication: Replication, replica: Replica, asked_id: str, wante
         return
     if asked_id != "?":
         replication.counts.partial_refused += 1
-        if not feed.history.knows(asked_id, wanted):
+        # A Redis that has never had replicas asks for byte 1 of its own history, with or without data.
+        may_have_data = wanted > 1 or replica.asks_if_empty
+        if may_have_data and not feed.history.knows(asked_id, wanted):
             _refuse_if_empty(replication)
     if backlog is None:
         feed.history.start_over()

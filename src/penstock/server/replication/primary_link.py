@@ -13,6 +13,7 @@ the link for good (`is_refused`): an operator must look at it.
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -35,6 +36,7 @@ _RETRY_MS = 1000
 _RETRY_MS_MAX = 60_000  # after snapshots that could not be loaded
 _LINE_BYTES_MAX = 4096
 _ID_BYTES = 40
+_ID = re.compile(r"[0-9a-f]+")
 # The primary cannot serve a sync now; it can later.
 _LATER = (b"-NOMASTERLINK", b"-LOADING", b"-BUSY", b"-MASTERDOWN")
 
@@ -292,8 +294,7 @@ class PrimaryLink(asyncio.Protocol):
             self._continue(words[1].decode("ascii", "replace") if len(words) == 2 else "")
         elif words[0] == b"+FULLRESYNC" and len(words) == 3 and words[2].isdigit():
             name = words[1].decode("ascii", "replace")
-            if len(name) != _ID_BYTES:
-                self._break(f"an id of the wrong length: {name[:80]!r}")
+            if not self._is_id(name):
                 return
             self._point = ReplicationPoint(name, int(words[2][:18]))
             self.state = "sync"
@@ -312,12 +313,21 @@ class PrimaryLink(asyncio.Protocol):
             self._break(f"PSYNC: {_text(line)}")
 
     def _continue(self, name: str) -> None:
-        if name and len(name) != _ID_BYTES:
-            self._break(f"an id of the wrong length: {name[:80]!r}")
+        if name and not self._is_id(name):
             return
         self._replication.continue_data(name)
         LOG.info("the primary %s:%d continues", self.host, self.port)
         self._follow()
+
+    def _is_id(self, name: str) -> bool:
+        """Check an id of the primary; if it is none, the link breaks."""
+        if len(name) != _ID_BYTES:
+            self._break(f"an id of the wrong length: {name[:80]!r}")
+            return False
+        if not _ID.fullmatch(name):
+            self._break(f"an id that is not hexadecimal: {name!r}")
+            return False
+        return True
 
     # --- A snapshot --------------------------------------------------------------------------------
 

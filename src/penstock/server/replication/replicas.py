@@ -44,6 +44,7 @@ class Replica:
         "acked_ms",
         "announced_ip",
         "announced_port",
+        "asks_if_empty",
         "can_continue_renamed",
         "can_take_marked",
         "kept",
@@ -65,6 +66,7 @@ class Replica:
             False  # capa eof: a snapshot of unknown length, with a mark at its end
         )
         self.can_continue_renamed = False  # capa psync2: +CONTINUE with another id
+        self.asks_if_empty = False  # it is a penstock: without data it asks for `?`
         self.rdb_version = VERSION_MIN
         self.acked = 0
         self.synced = 0
