@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import socket
 from pathlib import Path
 
-from tests.support.replication.links import client_of, eventually
+from tests.support.replication.links import QUICK, client_of, eventually, linked, same
 from tests.support.servers.durable_bench import DurableBench
 from tests.support.servers.penstock_server import running_penstock
 
@@ -57,6 +58,31 @@ def test_a_replica_that_is_stuck_does_not_cut_off_its_neighbour() -> None:
             eventually(lambda: client.info("replication")["connected_slaves"] == 1)
             assert "this replica has said nothing" in primary.log()
             assert stuck.fileno() >= 0
+
+
+def test_a_full_disk_on_the_replica_leaves_its_data(tmp_path: Path) -> None:
+    """No file may become larger than a megabyte there, until the limit is lifted."""
+    with (
+        running_penstock(*QUICK) as primary,
+        running_penstock(*QUICK, data=tmp_path) as replica,
+    ):
+        theirs, ours = client_of(primary.port), client_of(replica.port)
+        theirs.set("large", os.urandom(3 << 20))
+        ours.set("kept", "1")
+        no_limit = resource.RLIM_INFINITY
+        resource.prlimit(replica.pid, resource.RLIMIT_FSIZE, (1 << 20, no_limit))
+        ours.execute_command("REPLICAOF", "127.0.0.1", primary.port)
+        eventually(
+            lambda: (
+                "cannot keep the snapshot: File too large"
+                in str(ours.info("replication").get("master_link_problem"))
+            )
+        )
+        assert ours.get("kept") == b"1"
+        eventually(lambda: not list(tmp_path.glob("temp-*")), "the part is removed")
+        resource.prlimit(replica.pid, resource.RLIMIT_FSIZE, (no_limit, no_limit))
+        linked(ours)
+        same(theirs, ours)
 
 
 def test_after_a_demotion_nothing_counts_as_synced_before_it_is(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.errors import ConfigError
-from penstock.persist.disk import reason
+from penstock.persist.disk import Disk, reason
 from penstock.persist.rdb.format import VERSION_MAX
 from penstock.persist.replication_point import ReplicationPoint
 from penstock.persist.rows import DATA_ROWS
@@ -111,6 +111,11 @@ class PrimaryLink(asyncio.Protocol):
     def _config(self) -> Config:
         assert self._server.config is not None
         return self._server.config
+
+    @property
+    def _disk(self) -> Disk:
+        assert self._server.durability is not None
+        return self._server.durability.store.disk
 
     def _connect(self) -> None:
         self.state = "connecting"
@@ -339,7 +344,7 @@ class PrimaryLink(asyncio.Protocol):
             self._break(f"cannot keep the snapshot: {error.strerror}")
 
     def _open_file(self, directory: str, line: bytes) -> None:
-        self.sync_file = file_for_or_none(directory, line)
+        self.sync_file = file_for_or_none(self._disk, directory, line)
         if self.sync_file is None:
             self._break(f"instead of a snapshot: {_text(line)}")
 
@@ -348,7 +353,7 @@ class PrimaryLink(asyncio.Protocol):
         assert self.sync_file is not None
         self.sync_file.close()
         skip = self._setting("replica-foreign-types") == "skip"
-        loading = Loading(self.sync_file.path, self._server.engine.spare(), skip)
+        loading = Loading(self._disk, self.sync_file.path, self._server.engine.spare(), skip)
         loading.start(self._on_loaded)
         self._loading = loading
         if self._transport is not None:

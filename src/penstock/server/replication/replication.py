@@ -111,7 +111,8 @@ class Replication:
 
     def start(self, recovered: ReplicationPoint | None) -> None:
         """The data is loaded: continue its history, and follow the configured primary."""
-        remove_leftovers(self.setting("dir"))
+        assert self.server.durability is not None
+        remove_leftovers(self.server.durability.store.disk, self.setting("dir"))
         if recovered is not None:
             self.feed.history.adopt(recovered)
         primary = self.setting("replicaof")
