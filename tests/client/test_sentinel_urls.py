@@ -14,7 +14,7 @@ from tests.support.replication.false_sentinel import FalseSentinel
 
 def pools(url: str) -> tuple[Any, Any]:
     """The connections to the primary, and to the first Sentinel."""
-    own = parse_url(url).connect(1, 1).connection_pool
+    own: Any = parse_url(url).connect(1, 1).connection_pool
     return own, own.sentinel_manager.sentinels[0].connection_pool
 
 
@@ -42,7 +42,7 @@ def test_sentinels_may_differ_from_the_servers(url: str, is_tls: bool) -> None:
 
 def test_sentinels_may_have_a_login_of_their_own() -> None:
     with FalseSentinel({}) as server:
-        client = parse_url(
+        client: Any = parse_url(
             server.url + "?sentinel_username=guard&sentinel_password=p%26w&socket_keepalive=yes"
         ).connect(5, 5)
         client.execute_command("SET", "a", "1")
