@@ -267,6 +267,32 @@ def test_reads_continue_and_writes_are_refused(bench: DurableBench, client: Manu
     assert b"aof_last_write_status:err" in client.ask("INFO persistence")
 
 
+def test_ping_reports_the_failure_if_the_directive_says_so(tmp_path: Path) -> None:
+    """Sentinel takes any other reply than PONG, LOADING and MASTERDOWN for a server that is down."""
+    for setting in ("no", "yes"):
+        bench = DurableBench(tmp_path / setting, ping_fails_without_disk=setting)
+        client = bench.connect()
+        synced(bench, client, "SET a 1")
+        bench.fail()
+        assert synced(bench, client, "SET a 2") == [UNKNOWN]
+        assert client.reply("PING") == ("PONG" if setting == "no" else REFUSED)
+        assert client.reply("GET a") == b"2"
+        bench.heal()
+        bench.tick(1000)
+        bench.wait_for_child()
+        assert client.reply("PING") == "PONG"
+
+
+def test_ping_works_while_a_new_primary_writes_its_first_base(tmp_path: Path) -> None:
+    bench = DurableBench(tmp_path, ping_fails_without_disk="yes")
+    client = bench.connect()
+    bench.server.disk_failure.wait_for_base()
+    assert client.reply("SET a 1") == Refusal(
+        "MISCONF Errors writing to the AOF file: the base of the log is not on disk yet"
+    )
+    assert client.reply("PING") == "PONG"
+
+
 def test_a_turn_that_detects_the_failure_is_refused_as_well(
     bench: DurableBench, client: ManualClient, other: ManualClient
 ) -> None:

@@ -58,7 +58,7 @@ class Backup:
     def take(self, server: ServerUrl, on_bytes: OnBytes, on_check: Callable[[int], None]) -> Note:
         """Take the backup. Raises: BackupFailed; then no file is left."""
         began = datetime.now(UTC)
-        link = _Link(server)
+        link = _Link(self._disk, server)
         file: SyncFile | None = None
         try:
             point, file = link.receive(self._directory, on_bytes)
@@ -132,7 +132,8 @@ def _note(began: datetime, source: str, point: ReplicationPoint, found: Contents
 class _Link:
     """A connection that asks for a snapshot. redis-py opens it: TLS, login, Sentinels."""
 
-    def __init__(self, server: ServerUrl) -> None:
+    def __init__(self, disk: Disk, server: ServerUrl) -> None:
+        self._disk = disk
         self._client = server.connect(CONNECT_SECONDS_MAX, SILENCE_SECONDS_MAX)
         self._connection: Any = None
 
@@ -158,7 +159,7 @@ class _Link:
         buffer = bytearray()
         point = _point(_line(source, buffer))
         line = _line(source, buffer)
-        file = file_for_or_none(directory, line)
+        file = file_for_or_none(self._disk, directory, line)
         if file is None:
             raise BackupFailed(f"instead of a snapshot, the server sends {_shown(line)}")
         try:

@@ -2,6 +2,10 @@
 
     redis://host:port/db, rediss://..., unix://path     one server
     redis+sentinel://host:port,host:port/name/db        the primary that Sentinels name, also after a failover
+    rediss+sentinel://...                               the same, with TLS to the Sentinels and to the primary
+
+The query of the last two may have `sentinel_username` and `sentinel_password`, if the Sentinels ask for a
+login of their own, and `sentinel_tls=no` or `yes` if they differ from the servers.
 
 Error texts never quote the URL, because a password may be in the wrong place: in redis://:pass/word@host, a
 parser takes `pass` for a port and would print it.
@@ -12,7 +16,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import redis
 from redis.backoff import NoBackoff
@@ -48,6 +52,7 @@ class ServerUrl:
     is_tls: bool
     settings: dict[str, Any] = field(repr=False, hash=False)  # arguments of redis-py's connections
     sentinels: tuple[tuple[str, int], ...] = ()  # those that name the server, if any
+    sentinel_settings: dict[str, Any] = field(default_factory=dict, repr=False, hash=False)
 
     @property
     def database(self) -> int:
@@ -85,10 +90,16 @@ class ServerUrl:
             settings["connection_class"] = SSLConnection
         return _ready(redis.ConnectionPool(**settings))
 
+    def asking_sentinels(self, limits: dict[str, Any]) -> dict[str, Any]:
+        """Arguments of redis-py's clients of the Sentinels."""
+        return {**limits, **self.sentinel_settings, "protocol": 2}
+
     def _pool_of_primary(self, settings: dict[str, Any]) -> redis.ConnectionPool:
         """Connections that each ask the Sentinels for the primary when they are opened."""
         limits = {name: settings[name] for name in ("socket_timeout", "socket_connect_timeout")}
-        manager = Sentinel(list(self.sentinels), **limits)  # type: ignore[no-untyped-call]
+        manager = Sentinel(  # type: ignore[no-untyped-call]
+            list(self.sentinels), sentinel_kwargs=self.asking_sentinels(limits), **limits
+        )
         settings["ssl"] = self.is_tls
         return SentinelConnectionPool(self.name, manager, **settings)  # type: ignore[no-untyped-call]
 
@@ -156,7 +167,10 @@ def _parse_sentinels(url: str, username: str, password: str) -> ServerUrl:
     if found is None:
         raise BadUrl(URL_FORMS)
     login = "" if found["login"] is None else found["login"] + "@"
-    plain = parse_url(f"{found['scheme']}://{login}localhost{found['rest']}", username, password)
+    path, _, query = found["rest"].partition("?")
+    own = dict(parse_qsl("&".join(_of_sentinels(query, True)), keep_blank_values=True))
+    rest = "&".join(_of_sentinels(query, False))
+    plain = parse_url(f"{found['scheme']}://{login}localhost{path}?{rest}", username, password)
     sentinels = []
     for host in found["hosts"].split(","):
         try:
@@ -169,4 +183,25 @@ def _parse_sentinels(url: str, username: str, password: str) -> ServerUrl:
         sentinels.append((parts.hostname, port))
     settings = {key: value for key, value in plain.settings.items() if key not in ("host", "port")}
     label = f"{found['name']}/{plain.database}"
-    return ServerUrl(label, False, plain.is_tls, settings, tuple(sentinels))
+    of_sentinels = _sentinel_settings(own, plain)
+    return ServerUrl(label, False, plain.is_tls, settings, tuple(sentinels), of_sentinels)
+
+
+def _of_sentinels(query: str, wanted: bool) -> list[str]:
+    """The parts of a query that are about the Sentinels, or the others."""
+    return [part for part in query.split("&") if part.startswith("sentinel_") == wanted]
+
+
+def _sentinel_settings(own: dict[str, str], plain: ServerUrl) -> dict[str, Any]:
+    """How to log in to the Sentinels. Raises: BadUrl."""
+    tls = own.pop("sentinel_tls", "yes" if plain.is_tls else "no")
+    login = {name: own.pop(f"sentinel_{name}", "") for name in ("username", "password")}
+    if own or tls not in ("yes", "no"):
+        raise BadUrl("sentinel_username, sentinel_password and sentinel_tls=yes or no in the query")
+    settings: dict[str, Any] = {name: value for name, value in login.items() if value}
+    if tls == "yes":
+        certificates = {
+            key: value for key, value in plain.settings.items() if key.startswith("ssl")
+        }
+        settings |= {"ssl": True, **certificates}
+    return settings

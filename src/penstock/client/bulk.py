@@ -52,11 +52,16 @@ class BulkOptions:
 
 
 def is_native(client: redis.Redis) -> bool:
-    """Whether a server has the PENSTOCK commands."""
+    """Whether a server has the PENSTOCK commands, and this user may use them. Raises: redis.RedisError."""
     try:
         client.execute_command("PENSTOCK", "HELP")  # type: ignore[no-untyped-call]
-    except redis.ResponseError:
+    except redis.exceptions.NoPermissionError:
         return False
+    except redis.ResponseError as error:
+        # Any other error says nothing: a server that fails now may be penstock.
+        if "unknown command" in str(error).lower():
+            return False
+        raise
     return True
 
 

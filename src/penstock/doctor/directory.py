@@ -58,6 +58,13 @@ def directory_findings(path: str, disk: Disk, now_ms: int, limits: Limits) -> It
             f"other users of this machine may enter {path}",
             f"chmod 700 {path}",
         )
+    for kept in sorted(place.glob("dropped-*/")):
+        yield Finding(
+            Severity.WARNING,
+            "kept-changes",
+            f"{kept} holds the data that this server had before a snapshot: some of it may be nowhere else",
+            f"look at it with penstock check {kept} or penstock serve --dir {kept}, then remove it",
+        )
     for pattern, what in KEPT.items():
         for file in sorted(place.rglob(pattern)):
             yield Finding(

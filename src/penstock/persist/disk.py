@@ -3,6 +3,7 @@
     create     opens a new file for writing                      temp-rewrite-2
     append_to  opens an existing file for appending              appendonly.aof.1.incr.aof
     rename     atomically replaces one name by another           temp -> final
+    link       gives a file a second name                        dropped-1f0a93bc-2210/...
     sync_dir   makes created, renamed and removed names durable
 
 The bytes of a file are durable after its `sync` has returned, and names after `sync_dir` of their directory
@@ -19,6 +20,7 @@ import errno
 import fcntl
 import io
 import os
+import shutil
 import stat
 from pathlib import Path
 from typing import Protocol
@@ -27,6 +29,8 @@ _FILE_MODE = 0o600  # only the owner may read messages
 _DIRECTORY_MODE = 0o700
 # Errors of file systems that cannot lock a directory, or lock only files open for writing (NFS).
 _NO_DIRECTORY_LOCKS = {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS}
+
+_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
 
 def reason(error: OSError) -> str:
@@ -98,6 +102,9 @@ class Disk(Protocol):
 
     def rename(self, old: str, new: str) -> None:
         """Rename a file; one that has the new name is replaced."""
+
+    def link(self, old: str, new: str) -> None:
+        """Give a file a second name. Its bytes must be durable."""
 
     def remove(self, path: str) -> None:
         """Remove a file."""
@@ -240,6 +247,20 @@ class SystemDisk:
     def rename(self, old: str, new: str) -> None:
         """See Disk."""
         Path(old).replace(new)
+
+    def link(self, old: str, new: str) -> None:
+        """See Disk. Copies the file where the file system has no links."""
+        try:
+            os.link(old, new)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            shutil.copyfile(old, new)
+            fd = os.open(new, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
 
     def remove(self, path: str) -> None:
         """See Disk."""

@@ -303,6 +303,25 @@ class Store:
             return self._make_increment(increment)
         return self._continue_in(increment, self._entry_at_end(self.commit.file))
 
+    def keep_log(self, name: str) -> str:
+        """Link the files of the log into a data directory of their own, with a manifest; return its path.
+
+        The manifest comes last: without it the directory is the rest of an attempt that failed. The effects
+        so far must be in the files. Raises: OSError.
+        """
+        kept = replace(self.layout, directory=f"{self.layout.directory}/{name}")
+        if self.disk.exists(kept.manifest):
+            return kept.directory
+        self.disk.make_dir(kept.log_dir)
+        for found in self.disk.names(kept.log_dir):
+            self.disk.remove(kept.log_file(found))
+        manifest = Manifest(self.manifest.base, self.manifest.increments)
+        for file in manifest.files:
+            self.disk.link(self.layout.log_file(file.name), kept.log_file(file.name))
+        self.disk.sync_dir(kept.log_dir)
+        save_manifest(self.disk, kept.log_dir, kept.appendfilename, manifest)
+        return kept.directory
+
     def begin_afresh(self, options: SnapshotOptions) -> Rewrite:
         """Step 1 after a failure. Raises: OSError if the disk still fails."""
         assert self.commit is not None

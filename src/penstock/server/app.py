@@ -16,7 +16,7 @@ from typing import Any, cast
 from penstock._version import VERSION
 from penstock.build import KIND
 from penstock.engine.execute import Engine
-from penstock.errors import ConfigError, CorruptData, DirectoryInUse
+from penstock.errors import CommandError, ConfigError, CorruptData, DirectoryInUse
 from penstock.metrics.histogram import Histogram
 from penstock.persist.disk import Disk
 from penstock.persist.rows import DATA_ROWS
@@ -100,7 +100,10 @@ class App:
         self._config = config
         self._durability: Durability | None = None
         self._shared_log: SharedLog | None = None
+        self._request: StopRequest | None = None  # of SHUTDOWN, if there was one
         self._save: bool | None = None
+        self._is_waiting = False  # a stop waits for replicas
+        self._is_aborted = False
 
     async def start(self, sockets: Sockets) -> None:
         """Accept clients."""
@@ -129,8 +132,14 @@ class App:
     def request_stop(self, request: StopRequest | None = None) -> None:
         """Stop the server at the end of this turn."""
         if request is not None:
+            self._request = request
             self._save = request.save
         self._stop.set()
+
+    def abort_stop(self) -> bool:
+        """Give up a stop that still waits for replicas; False if there is none."""
+        self._is_aborted = self._is_waiting
+        return self._is_waiting
 
     def report_broken(self, command: str) -> None:
         """Stop: a command failed halfway and may have left a partial change in memory."""
@@ -164,8 +173,42 @@ class App:
         self._shared_log = shared
 
     async def until_stopped(self) -> None:
-        """Wait until a stop is requested."""
+        """Wait until the server must stop. A stop that was requested may be given up, as in Redis."""
         await self._stop.wait()
+        while not await self._may_stop():
+            self.server.pause.release_writes("stop")
+            self._request = self._save = None
+            self._stop.clear()
+            error = CommandError("Errors trying to SHUTDOWN. Check logs.")
+            for session in list(self.server.sessions.values()):
+                if session.waiter is not None and session.waiter.command.name == "SHUTDOWN":
+                    session.waiter.fail(error)
+            await self._stop.wait()
+
+    async def _may_stop(self) -> bool:
+        """Wait for replicas, and save; False if that was aborted or has failed."""
+        if self.broken:
+            return True
+        self._is_waiting, self._is_aborted = True, False
+        await self.server.replication.wait_for_replicas(self._is_wait_over)
+        self._is_waiting = False
+        if self._is_aborted:
+            LOG.info("the stop was aborted: SHUTDOWN ABORT")
+            return False
+        request = self._request
+        if request is None or request.force or self._durability is None or self.broken:
+            return True
+        if not self._durability.save_at_end(request.save):
+            LOG.error(
+                "the snapshot failed, so the server does not stop: SHUTDOWN FORCE ignores that"
+            )
+            return False
+        self._save = False
+        return True
+
+    def _is_wait_over(self) -> bool:
+        is_urgent = self._request is not None and self._request.now
+        return is_urgent or self._is_aborted or self.broken
 
     async def end(self) -> None:
         """Stop: accept no clients, save, send the remaining replies, close all connections."""
@@ -174,7 +217,6 @@ class App:
         for path in self._paths:
             Path(path).unlink(missing_ok=True)
         self.cron.stop()
-        await self.server.replication.wait_for_replicas()
         self.server.replication.stop()
         self._guard(self.server.turn.end_all)
         if self._durability is not None:

@@ -19,13 +19,17 @@ if TYPE_CHECKING:
 
 
 class DiskFailure:
-    """Owns the DISK_FAILED bit of a server's state, and `reason`: why the log could not be written last."""
+    """Owns the DISK_FAILED bit of a server's state, and `reason`: why the log could not be written last.
 
-    __slots__ = ("_server", "reason")
+    `has_failed`: the log has failed. Otherwise the bit means that the first base is still being written.
+    """
+
+    __slots__ = ("_server", "has_failed", "reason")
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self.reason = ""
+        self.has_failed = False  # as opposed to: the first base is being written
 
     @property
     def is_on(self) -> bool:
@@ -35,6 +39,7 @@ class DiskFailure:
     def begin(self, commit: Commit) -> bool:
         """Refuse writes, if the log has failed; False if it has not, or if they are refused already."""
         failure = commit.failure
+        self.has_failed |= failure is not None
         if failure is None or self.is_on:
             return False
         self.reason = reason(failure)
@@ -52,5 +57,6 @@ class DiskFailure:
     def end(self) -> bool:
         """Accept writes again; False if they were not refused."""
         was_on = self.is_on
+        self.has_failed = False
         self._server.state &= ~DISK_FAILED
         return was_on

@@ -135,6 +135,18 @@ class Durability:
             commit.fail(OSError(errno.EIO, why))
             self._on_failure()
 
+    def keep_log(self, name: str) -> str | None:
+        """Keep the log as it is now in a directory of its own; return its path, None without a log.
+
+        Raises: OSError.
+        """
+        commit = self.store.commit
+        if commit is None or not commit.is_based:
+            return None
+        self.rewrites.kill_child()
+        commit.sync()  # the thread that syncs has nothing to do then, so no file changes
+        return self.store.keep_log(name)
+
     def wait_for_base(self) -> None:
         """This server becomes a primary: refuse writes while its log could not keep them."""
         commit = self.store.commit
@@ -240,16 +252,20 @@ class Durability:
 
     # --- The end -----------------------------------------------------------------------------------
 
-    def close(self, save: bool | None) -> bool:
-        """Write everything to disk; False if that failed. `save`: the argument of SHUTDOWN, if any."""
+    def save_at_end(self, save: bool | None) -> bool:
+        """Write the last snapshot, if one is due; False if that failed. `save`: the argument of SHUTDOWN."""
         self.snapshots.kill_child()
         self.rewrites.kill_child()
-        good = True
         if bool(self._config.value("save")) if save is None else save:
             try:
                 self.snapshots.save()
             except CommandError:
-                good = False
+                return False
+        return True
+
+    def close(self, save: bool | None) -> bool:
+        """Write everything to disk; False if that failed. `save`: the argument of SHUTDOWN, if any."""
+        good = self.save_at_end(save)
         self._stop_thread()
         self.server.turn.release()
         try:

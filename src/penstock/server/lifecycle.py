@@ -21,5 +21,8 @@ class Lifecycle(Protocol):
     def request_stop(self, request: StopRequest | None = None) -> None:
         """Stop the server at the end of this turn."""
 
+    def abort_stop(self) -> bool:
+        """Give up a stop that still waits for replicas; False if there is none."""
+
     def report_broken(self, command: str) -> None:
         """Stop the server: a command failed halfway and may have left a partial change in memory."""

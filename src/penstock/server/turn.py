@@ -23,7 +23,7 @@ Invariants
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from penstock.persist.aof.commit import Commit
@@ -241,6 +241,26 @@ class Turn:
             _, group = self._held.popleft()
             for session, pieces, _, _ in group:
                 self.refuse(session, pieces, error)
+
+    def refuse_unacked(self, sessions: Iterable[Session], error: PenstockError) -> None:
+        """The role changes: replace the replies whose changes too few replicas have by an error.
+
+        These are replies that wait for the disk, and those of this turn. They keep their place and their
+        order. The reply of the running command stays: it is the one that changes the role.
+        """
+        replicas = self.replicas
+        if replicas is None or self.feed is None:
+            return
+        for _, group in self._held:
+            for at, (session, pieces, offset, wrote) in enumerate(group):
+                if replicas.must_wait(offset, wrote):
+                    refused = refuse_all(b"".join(pieces), error, _push_heads(session))
+                    group[at] = (session, session.replies.exchange(pieces, refused), 0, False)
+        for session in sessions:
+            wrote = bool(session.keyed & KEYED_WRITE)
+            if session.keyed and replicas.must_wait(self.feed.effects_offset, wrote):
+                session.keyed = 0
+                session.replies.refuse_finished(error, _push_heads(session))
 
     def refuse(self, session: Session, pieces: list[bytes], error: PenstockError) -> None:
         """Send an error instead of each reply."""

@@ -12,15 +12,17 @@ same as with one server. After a redirection the slots are looked up again.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
 
 import redis
 from redis.cluster import ClusterNode, RedisCluster
-from redis.exceptions import AskError, MovedError, TryAgainError
+from redis.exceptions import AskError, MasterDownError, MovedError, TryAgainError
 
 from penstock.client.bounded_replies import understood
 from penstock.client.bulk import is_native
@@ -45,7 +47,10 @@ FAILOVER_PAUSE_SECONDS = 0.25
 _REPEATABLE = frozenset(
     ("EXISTS", "GET", "LLEN", "PENSTOCK", "PING", "TYPE", "XINFO", "XLEN", "XPENDING", "XRANGE")
 )
-_LOST = (redis.ConnectionError, redis.TimeoutError, redis.ReadOnlyError)
+_LOST = (redis.ConnectionError, redis.TimeoutError, redis.ReadOnlyError, MasterDownError)
+# Errors of a primary that is about to be replaced, alone or out of a pipeline: it has lost its replicas or
+# its disk. redis-py has no classes for them.
+_FAILING = re.compile(r"(?:^|caused error: )(?:NOREPLICAS|MISCONF|MASTERDOWN)\b")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -132,7 +137,9 @@ class Servers:
         if self._place.cluster:
             return False
         if stream.server not in self._native:
-            self._native[stream.server] = is_native(self.client(stream))
+            self._native[stream.server] = self._following(
+                lambda: is_native(self.client(stream)), repeatable=True
+            )
         return self._native[stream.server]
 
     def type_of(self, stream: StreamName) -> str:
@@ -160,15 +167,20 @@ class Servers:
         found: set[StreamName] = set()
         pages = 0
         if self._place.cluster:
-            places = [(node, 0) for node in self._nodes()]
+            scans = [(0, partial(_scan, node, pattern)) for node in self._nodes()]
         else:
-            numbers = range(len(self._place.servers))
-            places = [(self.client(StreamName(b"", number)), number) for number in numbers]
-        for client, number in places:
-            keys, count = _scan(client, pattern)
+            scans = [
+                (number, partial(self._scan_server, number, pattern))
+                for number in range(len(self._place.servers))
+            ]
+        for number, scan in scans:
+            keys, count = self._following(scan, repeatable=True)
             found.update(StreamName(key, number) for key in keys)
             pages += count
         return sorted(found), pages
+
+    def _scan_server(self, number: int, pattern: str) -> tuple[list[bytes], int]:
+        return _scan(self.client(StreamName(b"", number)), pattern)
 
     def client(self, stream: StreamName) -> redis.Redis:
         """The client for the server that has the stream."""
@@ -219,8 +231,8 @@ class Servers:
                 return understood(act)
             except redis.AuthenticationError:
                 raise
-            except _LOST:
-                if time.monotonic() > deadline:
+            except redis.RedisError as error:
+                if not _is_lost(error) or time.monotonic() > deadline:
                     raise
                 self.close()
                 time.sleep(FAILOVER_PAUSE_SECONDS)
@@ -235,6 +247,11 @@ class Servers:
                     self._cluster = None
                 time.sleep(MOVE_PAUSE_SECONDS)  # the slot is being moved
         return understood(act)
+
+
+def _is_lost(error: redis.RedisError) -> bool:
+    """Tell whether another server may answer the command in a moment."""
+    return isinstance(error, _LOST) or _FAILING.search(str(error)) is not None
 
 
 def _scan(client: redis.Redis, pattern: str) -> tuple[list[bytes], int]:

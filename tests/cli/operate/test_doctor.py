@@ -231,6 +231,10 @@ def plant_kept_changes(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (place / "appendonlydir" / "cut-appendonly.aof.1.incr.aof-10").write_bytes(b"x")
 
 
+def plant_kept_data(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place / "dropped-0123abcd-10").mkdir()
+
+
 def plant_damage(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (place / "appendonlydir" / "appendonly.aof.manifest").write_bytes(b"damage\n")
 
@@ -248,6 +252,7 @@ def plant_no_log(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (plant_full_disk, "disk-full"),
         (plant_open_directory, "open-directory"),
         (plant_kept_changes, "kept-changes"),
+        (plant_kept_data, "kept-changes"),
         (plant_damage, "damaged-files"),
         (plant_no_log, "no-log"),
     ],

@@ -171,7 +171,7 @@ def test_help_has_the_syntax_lines_of_redis(
 OUR_OWN = {
     *(b"auth-timeout", b"compat-version", b"replica-allow-empty-primary", b"replica-foreign-types"),
     *(b"min-replicas-ack", b"min-replicas-ack-fsync", b"min-replicas-ack-timeout"),
-    b"min-replicas-stale-reads",
+    *(b"min-replicas-stale-reads", b"ping-fails-without-disk"),
     *(b"metrics-port", b"metrics-bind", b"metrics-streams-max", b"log-format"),
     *(b"stream-retention", b"consumer-idle-timeout"),
 }

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from penstock.server.command_table import ROWS
 from tests.support.servers.connections import ManualClient, ServerBench
 from tests.support.servers.raw_redis import Refusal
 
@@ -37,6 +40,14 @@ COMMANDS = [
     "XGROUP DESTROY orders {}",
     "XGROUP CREATE orders {} 0",
     "XINFO CONSUMERS orders {}",
+    "PENSTOCK TAKE 3 orders dead delayed {} c 1000 3 1 ANY",
+    "PENSTOCK TAKE 4 orders dead delayed owner {} c 1000 3 1 ANY",
+    "PENSTOCK ADOPT 3 orders dead owner {} c 1000 3 0-0 10",
+    "PENSTOCK RENEW 1 orders {} c 1000",
+    "PENSTOCK RENEW 2 orders owner {} c 1000",
+    "PENSTOCK SETTLE 2 orders dead {} c ACK 1-1 1",
+    "PENSTOCK SETTLE 3 orders dead other {} c ACK 1-1 1",
+    "PENSTOCK REAP 1 orders {} 0",
 ]
 
 
@@ -47,6 +58,33 @@ def test_only_the_groups_of_the_rule_may_be_used(command: str) -> None:
         admin.reply("XGROUP DESTROY orders billing")
     assert client.reply(command.format("audit")) == REFUSED
     assert client.reply(command.format("billing")) != REFUSED
+
+
+def test_every_command_that_names_a_group_says_where() -> None:
+    names_it = re.compile(r"(?<![\w-])group(?![\w-])")
+    missing = [
+        row.name
+        for row in ROWS
+        if names_it.search(row.syntax) and not row.group_at and row.find_group is None
+    ]
+    assert missing == []
+    assert sum(bool(row.group_at or row.find_group) for row in ROWS) >= 18
+
+
+READS = [
+    "PENSTOCK TAKE 3 orders dead delayed billing c 1000 3 1 ANY",
+    "PENSTOCK ADOPT 3 orders dead owner billing c 1000 3 0-0 10",
+    "PENSTOCK SETTLE 2 orders dead billing c DEAD 1-1 1 reason trace",
+]
+
+
+@pytest.mark.parametrize("command", READS)
+def test_a_command_that_returns_or_copies_entries_needs_the_right_to_read(command: str) -> None:
+    refused = Refusal("NOPERM No permissions to access a key")
+    _, writer = shop("%W~*;+@all")
+    assert writer.reply(command) == refused
+    _, worker = shop("%RW~orders;%W~dead;%RW~delayed;%R~owner;+@all;%G~billing")
+    assert worker.reply(command) != refused
 
 
 def test_without_a_rule_all_groups_are_allowed() -> None:

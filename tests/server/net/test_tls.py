@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import ssl
+import struct
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 import redis
@@ -22,7 +25,9 @@ from penstock.server.config import directives
 from penstock.server.config import file as config_file
 from penstock.server.config.settings import Config
 from penstock.server.net.tls import BUFFER_BYTES, Tls, client_context, server_context
+from penstock.server.net.tls_listener import TlsListener
 from tests.support.certificates import Authority, Pair
+from tests.support.servers.connections import ServerBench
 from tests.support.servers.penstock_server import PenstockServer, running_penstock
 from tests.support.servers.redis_server import free_port
 
@@ -355,3 +360,21 @@ def test_closed_connections_leave_no_memory_behind(
         connect(60)
         grown = int(str(plain.info("memory")["used_memory_rss"])) - before
     assert grown < 60 * BUFFER_BYTES // 8
+
+
+def test_a_client_that_is_gone_before_the_handshake_is_reported_and_closed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def run() -> socket.socket:
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            client = socket.create_connection(listening.getsockname())
+            connected, _ = listening.accept()
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.close()  # a reset
+            server = ServerBench().server
+            tls = cast("Tls", None)  # it is not asked for
+            await TlsListener(listening, server, tls, asyncio.Protocol)._shake_hands(connected)
+            return connected
+
+    assert asyncio.run(run()).fileno() == -1
+    assert "tls-port: client ? is refused: it broke off the handshake" in caplog.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,10 @@ import pytest
 import redis
 
 from tests.support.replication.links import QUICK, client_of, eventually, follow, linked, online
+from tests.support.servers.connections import encoded
+from tests.support.servers.durable_bench import DurableBench
 from tests.support.servers.penstock_server import PenstockServer, running_penstock
+from tests.support.servers.raw_redis import Refusal
 from tests.support.servers.redis_server import running_redis
 
 Pair = tuple[PenstockServer, PenstockServer]
@@ -166,3 +170,111 @@ def test_replies_keep_their_order_when_acks_are_not_needed_any_more(stopped: Pai
         client.config_set("min-replicas-ack", 0)
         connection.send_command("XLEN", "s")
         assert [connection.read_response() for _ in range(3)] == [b"1-1", b"PONG", 1]
+
+
+def read_lines(connection: Any, count: int) -> list[str]:
+    """The next lines that a server sends."""
+    file = connection._sock.makefile("rb")
+    return [file.readline().decode().strip() for _ in range(count)]
+
+
+def test_a_write_without_acks_is_refused_when_the_role_changes_in_the_same_turn(
+    stopped: Pair,
+) -> None:
+    with client_of(stopped[0].port) as writer:
+        connection = writer.connection_pool.get_connection()
+        connection.send_packed_command(
+            connection.pack_commands(
+                [("XADD", "s", "1-1", "k", "v"), ("REPLICAOF", "127.0.0.1", 1), ("PING",)]
+            )
+        )
+        assert read_lines(connection, 3) == [
+            "-NOREPLICAS Not enough good replicas to write.",
+            "+OK",
+            "+PONG",
+        ]
+
+
+def test_a_transaction_cannot_write_and_then_change_the_role(stopped: Pair) -> None:
+    with client_of(stopped[0].port) as writer:
+        connection = writer.connection_pool.get_connection()
+        connection.send_packed_command(
+            connection.pack_commands(
+                [
+                    ("MULTI",),
+                    ("XADD", "s", "1-1", "k", "v"),
+                    ("REPLICAOF", "127.0.0.1", 1),
+                    ("EXEC",),
+                ]
+            )
+        )
+        last = read_lines(connection, 4)[-1]
+        assert last == "-NOREPLICAS Not enough good replicas to write."
+    assert client_of(stopped[0].port).info("replication")["role"] == "master"
+
+
+def test_with_a_slow_disk_a_write_without_acks_is_refused_when_the_role_changes(
+    tmp_path: Path,
+) -> None:
+    """Its reply waits for the disk while the role changes, that of the other client is of the same turn."""
+
+    async def run() -> None:
+        bench = DurableBench(tmp_path, min_replicas_ack="1")
+        replication = bench.server.replication
+        replication.feed.begin()
+        replica, first, second, admin = (bench.connect() for _ in range(4))
+        history = replication.feed.history
+        replica.tell(f"PSYNC {history.id} {history.offset + 1}")
+        assert replica.heard().startswith(b"+CONTINUE")
+        replication.require_acks()
+        first.tell("XADD s 1-1 k v")
+        first.tell("PING")
+        second.put(encoded("XADD", "s", "2-1", "k", "v"))
+        admin.tell("REPLICAOF 127.0.0.1 1")
+        bench.sync()
+        refused = Refusal("NOREPLICAS Not enough good replicas to write.")
+        assert first.replies() == [refused, "PONG"]
+        assert second.replies() == [refused]
+        assert admin.replies() == ["OK"]
+        assert replication.link is not None
+        replication.link.stop()
+
+    asyncio.run(run())
+
+
+def test_a_write_with_acks_keeps_its_reply_when_the_role_changes(tmp_path: Path) -> None:
+    """It waits for the disk only."""
+
+    async def run() -> None:
+        bench = DurableBench(tmp_path, min_replicas_ack="1")
+        replication = bench.server.replication
+        replication.feed.begin()
+        replica, client, admin = (bench.connect() for _ in range(3))
+        history = replication.feed.history
+        replica.tell(f"PSYNC {history.id} {history.offset + 1}")
+        replication.require_acks()
+        client.tell("XADD s 1-1 k v")
+        replica.tell(f"REPLCONF ACK {history.offset}")
+        admin.tell("REPLICAOF 127.0.0.1 1")
+        bench.sync()
+        assert client.replies() == [b"1-1"]
+        assert replication.link is not None
+        replication.link.stop()
+
+    asyncio.run(run())
+
+
+def test_replies_leave_when_acks_need_not_be_on_disk_any_more(tmp_path: Path) -> None:
+    bench = DurableBench(tmp_path, appendonly="no", min_replicas_ack="1")
+    replication = bench.server.replication
+    replication.feed.begin()
+    history = replication.feed.history
+    replica, client, admin = (bench.connect() for _ in range(3))
+    replica.tell(f"PSYNC {history.id} {history.offset + 1}")
+    admin.tell("CONFIG SET min-replicas-ack-fsync yes")
+    replication.require_acks()
+    client.tell("SET a 1")
+    replica.tell(f"REPLCONF ACK {history.offset}")
+    assert client.replies() == []
+    admin.tell("CONFIG SET min-replicas-ack-fsync no")
+    assert client.replies() == ["OK"]

@@ -18,7 +18,9 @@ from tests.support.replication.links import (
     online,
     same,
 )
+from tests.support.servers.durable_bench import DurableBench
 from tests.support.servers.penstock_server import PenstockServer, running_penstock
+from tests.support.servers.raw_redis import Refusal
 from tests.support.servers.redis_server import running_redis
 
 FULL = b"+FULLRESYNC %s 100\r\n" % SOME_ID
@@ -37,6 +39,14 @@ FALSE: dict[str, tuple[list[bytes | None], str]] = {
     "not now": ([*HANDSHAKE, b"-NOMASTERLINK not now\r\n"], "not now"),
     "a short id": ([*HANDSHAKE, b"+FULLRESYNC abc 1\r\n"], "wrong length"),
     "a long id": ([*HANDSHAKE, b"+FULLRESYNC %s 1\r\n" % (b"a" * 41)], "wrong length"),
+    "an id that is no number": (
+        [*HANDSHAKE, b"+FULLRESYNC %s 1\r\n" % (b"g" * 40)],
+        "not hexadecimal",
+    ),
+    "an id to continue with that is no number": (
+        [*HANDSHAKE, b"+CONTINUE %s\r\n" % (b"\xe4" * 40)],
+        "not hexadecimal",
+    ),
     "an id to continue with that is none": ([*HANDSHAKE, b"+CONTINUE abc\r\n"], "wrong length"),
     "an offset that is none": ([*HANDSHAKE, b"+FULLRESYNC %s x\r\n" % SOME_ID], "PSYNC"),
     "no snapshot": ([*HANDSHAKE, FULL + b"+OK\r\n"], "instead of a snapshot"),
@@ -176,6 +186,37 @@ def test_a_replica_that_lies_about_its_offset_counts_for_no_more_than_there_is()
         eventually(lambda: client.info("replication")["connected_slaves"] == 0)
 
 
+def test_psync_keeps_the_order_of_replies_that_wait_for_the_disk(tmp_path: Path) -> None:
+    bench = DurableBench(tmp_path)
+    replication = bench.server.replication
+    replication.feed.begin()
+    client, replica = bench.connect(), bench.connect()
+    client.tell("SET a 1")  # REPLCONF waits behind it
+    replica.tell("REPLCONF listening-port 7000")
+    history = replication.feed.history
+    asking = f"PSYNC {history.id} {history.offset + 1}"
+    replica.tell(asking)
+    bench.sync()
+    refused = Refusal("ERR SYNC and PSYNC are invalid with pending output")
+    assert replica.replies() == ["OK", refused]
+    replica.tell(asking)
+    assert replica.heard().startswith(b"+CONTINUE")
+
+
+def test_a_second_psync_is_ignored(tmp_path: Path) -> None:
+    bench = DurableBench(tmp_path, appendonly="no")
+    feed = bench.server.replication.feed
+    feed.begin()
+    replica = bench.connect()
+    asking = f"PSYNC {feed.history.id} {feed.history.offset + 1}"
+    replica.tell(asking)
+    assert replica.heard().startswith(b"+CONTINUE")
+    replica.tell(asking)
+    replica.tell("PSYNC ? -1")
+    assert replica.heard() == b""
+    assert [one.is_online for one in bench.server.replication.replicas.all()] == [True]
+
+
 def test_psync_with_bad_arguments_is_an_error() -> None:
     with running_penstock(*QUICK) as primary, client_of(primary.port) as client:
         for words in (("PSYNC", "?"), ("PSYNC", "?", "x"), ("SYNC",), ("REPLCONF", "fudge", "1")):
@@ -207,6 +248,20 @@ def test_foreign_types_are_refused_by_key_and_type_or_skipped_if_asked() -> None
         info = ours.info("replication")
         assert info["replica_foreign_commands_skipped"] >= 2
         assert info["slave_priority"] == 0
+
+
+def test_a_replica_that_may_skip_is_never_promoted(tmp_path: Path) -> None:
+    """What it skipped before a restart is not known any more."""
+    with (
+        running_penstock(*QUICK) as primary,
+        running_penstock(*QUICK, "--replica-foreign-types", "skip", data=tmp_path) as replica,
+    ):
+        follow(client_of(replica.port), primary.port)
+        assert client_of(replica.port).info("replication")["slave_priority"] == 0
+        replica.kill()
+        replica.start("--replicaof", "127.0.0.1", str(primary.port))
+        linked(client_of(replica.port))
+        assert client_of(replica.port).info("replication")["slave_priority"] == 0
 
 
 def test_a_foreign_write_in_the_stream_ends_the_link(replica: PenstockServer) -> None:

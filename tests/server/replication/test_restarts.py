@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -20,11 +21,16 @@ from tests.support.replication.links import (
     stats,
 )
 from tests.support.replication.proxy import Proxy
-from tests.support.servers.penstock_server import PenstockServer, running_penstock
+from tests.support.servers.penstock_server import PenstockServer, penstock_command, running_penstock
 from tests.support.servers.redis_server import running_redis
 
 # One of them in each run of make test, both in make soak.
 HOW = cells([signal.SIGKILL, signal.SIGTERM])
+
+
+def penstock(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line."""
+    return subprocess.run(penstock_command(*words), capture_output=True, text=True, check=False)
 
 
 def fill(server: PenstockServer, name: str, count: int = 50) -> None:
@@ -145,6 +151,31 @@ def test_an_empty_primary_does_not_wipe_out_its_replica(tmp_path: Path) -> None:
         assert mirror.dbsize() == 0
 
 
+def test_an_empty_primary_does_not_wipe_out_a_server_that_never_followed_anybody(
+    tmp_path: Path,
+) -> None:
+    with running_penstock(*QUICK) as primary, running_penstock(*QUICK, data=tmp_path) as server:
+        fill(server, "own")
+        client = client_of(server.port)
+        client.execute_command("REPLICAOF", "127.0.0.1", primary.port)
+        eventually(lambda: "empty" in str(client.info("replication").get("master_link_problem")))
+        assert client.xlen("s") == 50
+
+
+def test_a_server_without_data_follows_an_empty_primary_also_after_its_restart() -> None:
+    with running_penstock(*QUICK) as primary, running_penstock(*QUICK) as replica:
+        client = client_of(replica.port)
+        follow(client, primary.port)
+        assert stats(client_of(primary.port))["sync_partial_err"] == 0
+        client_of(primary.port).publish("moves", "the offset")
+        eventually(lambda: client.info("replication")["slave_repl_offset"] > 0)
+        primary.kill()
+        primary.start()
+        follow(client, primary.port)
+        fill(primary, "first")
+        same(client_of(primary.port), client)
+
+
 def test_a_demoted_primary_keeps_what_only_it_has_in_a_file(tmp_path: Path) -> None:
     with (
         running_penstock(*QUICK, data=tmp_path / "a") as first,
@@ -162,6 +193,77 @@ def test_a_demoted_primary_keeps_what_only_it_has_in_a_file(tmp_path: Path) -> N
         [kept] = (tmp_path / "a").glob("dropped-*.aof")
         assert kept.read_bytes().count(b"only here") == 3
         assert str(kept) in first.log()
+
+
+def test_a_killed_primary_that_comes_back_keeps_its_data_in_a_directory(tmp_path: Path) -> None:
+    """After the restart it does not know what the others have, and its backlog is empty."""
+    with (
+        running_penstock(*QUICK, data=tmp_path / "a") as first,
+        running_penstock(*QUICK, data=tmp_path / "b") as second,
+    ):
+        theirs = client_of(second.port)
+        follow(theirs, first.port)
+        fill(first, "shared")
+        assert client_of(first.port).execute_command("WAIT", 1, 20000) == 1
+        theirs.execute_command("REPLICAOF", "NO", "ONE")
+        fill(first, "only here", 3)
+        first.kill()
+        fill(second, "there", 5)
+        first.start()
+        ours = client_of(first.port)
+        follow(ours, second.port)
+        same(ours, theirs)
+        [kept] = (tmp_path / "a").glob("dropped-*")
+        assert f"kept in {kept}" in first.log()
+    assert str(kept) in penstock("doctor", str(tmp_path / "a")).stdout
+    assert penstock("check", str(kept)).returncode == 0
+    with running_penstock(*QUICK, data=kept) as found:
+        assert client_of(found.port).xlen("s") == 53
+
+
+def test_a_primary_whose_replica_has_all_keeps_only_its_last_changes(tmp_path: Path) -> None:
+    """The replica has acked everything that was there after the restart."""
+    with (
+        running_penstock(*QUICK, data=tmp_path / "a") as first,
+        running_penstock(*QUICK, data=tmp_path / "b") as second,
+    ):
+        fill(first, "shared")
+        first.kill()
+        first.start()
+        ours, theirs = client_of(first.port), client_of(second.port)
+        follow(theirs, first.port)
+        online(ours)
+        assert ours.execute_command("WAIT", 1, 20000) == 1
+        theirs.execute_command("REPLICAOF", "NO", "ONE")
+        fill(first, "only here", 3)
+        eventually(lambda: theirs.xadd("s", {"there": 1}), "its log has a base")
+        follow(ours, second.port)
+        [kept] = (tmp_path / "a").glob("dropped-*")
+        assert kept.read_bytes().count(b"only here") == 3
+
+
+def test_if_the_last_changes_cannot_be_kept_the_data_stays(tmp_path: Path) -> None:
+    with (
+        running_penstock(*QUICK, data=tmp_path / "a") as first,
+        running_penstock(*QUICK, data=tmp_path / "b") as second,
+    ):
+        ours, theirs = client_of(first.port), client_of(second.port)
+        follow(theirs, first.port)
+        fill(first, "shared")
+        assert ours.execute_command("WAIT", 1, 20000) == 1
+        theirs.execute_command("REPLICAOF", "NO", "ONE")
+        fill(first, "only here", 3)
+        history = ours.info("replication")
+        # A directory of this name: the file cannot be made.
+        blocked = tmp_path / "a" / f"dropped-{history['master_replid'][:8]}-1.aof"
+        blocked.mkdir()
+        ours.execute_command("REPLICAOF", "127.0.0.1", second.port)
+        eventually(lambda: "cannot keep" in ours.info("replication").get("master_link_problem", ""))
+        assert ours.xlen("s") == 53
+        blocked.rmdir()
+        linked(ours)
+        same(ours, theirs)
+        assert blocked.read_bytes().count(b"only here") == 3
 
 
 def test_a_sync_that_is_cut_after_any_number_of_bytes_is_completed(tmp_path: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 
+from penstock.server.replication.feed import GETACK
 from tests.support.replication.links import (
     QUICK,
     client_of,
@@ -18,6 +21,8 @@ from tests.support.replication.links import (
     role,
     same,
 )
+from tests.support.replication.proxy import Proxy
+from tests.support.servers.durable_bench import DurableBench
 from tests.support.servers.penstock_server import PenstockServer, running_penstock
 
 Pair = tuple[PenstockServer, PenstockServer]
@@ -197,6 +202,58 @@ def test_failover_hands_the_role_over_without_a_snapshot(pair: Pair) -> None:
     same(new, old)
     assert new.xlen("s") == 101
     assert new.info("stats")["sync_full"] == 0
+
+
+def test_a_failover_whose_answer_is_lost_leaves_one_primary() -> None:
+    """The target takes over, but its +CONTINUE does not arrive."""
+    with (
+        Proxy() as proxy,
+        running_penstock(*QUICK) as primary,
+        running_penstock(
+            *QUICK, "--replica-announce-ip", "127.0.0.1", "--replica-announce-port", str(proxy.port)
+        ) as replica,
+    ):
+        old, new = client_of(primary.port), client_of(replica.port)
+        proxy.target = replica.port
+        follow(new, primary.port)
+        old.set("a", "1")
+        same(old, new)
+        proxy.bytes_max = [len(b"+PONG\r\n+OK\r\n+OK\r\n+OK\r\n+")]
+        assert ask(old, "FAILOVER", "TO", "127.0.0.1", proxy.port) == b"OK"
+        eventually(lambda: role(old)[0] == b"slave")
+        linked(old)
+        assert [role(old)[0], role(new)[0]] == [b"slave", b"master"]
+        eventually(lambda: old.info("replication")["master_failover_state"] == "no-failover")
+        new.set("a", "2")
+        same(old, new)
+
+
+def test_a_failover_waits_for_every_byte_and_asks_once_a_second(tmp_path: Path) -> None:
+    async def run() -> None:
+        bench = DurableBench(tmp_path, appendonly="no")
+        replication = bench.server.replication
+        replication.feed.begin()
+        history = replication.feed.history
+        replica, client = bench.connect(), bench.connect()
+        replica.tell(f"PSYNC {history.id} {history.offset + 1}")
+        client.tell("SET a 1")
+        changed = history.offset
+        client.tell("PUBLISH a message")  # counts, and is no change of data
+        before = history.offset
+        client.tell("FAILOVER")
+        for _ in range(9):
+            bench.advance(100)
+            replication.tick()
+            bench.loop.run()
+        assert history.offset == before + len(GETACK)
+        replica.tell(f"REPLCONF ACK {changed}")
+        assert replication.failover.state == "waiting-for-sync"
+        replica.tell(f"REPLCONF ACK {before}")
+        assert replication.failover.state == "failover-in-progress"
+        assert replication.link is not None
+        replication.link.stop()
+
+    asyncio.run(run())
 
 
 def test_failover_says_why_it_cannot_begin(pair: Pair) -> None:

@@ -331,6 +331,12 @@ class FakeDisk:
         self._change(_NameChange(new, self._find(old), old))
         self._step(f"rename {old} {new}")
 
+    def link(self, old: str, new: str) -> None:
+        self._check_fault("link", new)
+        assert new not in self._names
+        self._change(_NameChange(new, self._find(old)))
+        self._step(f"link {old} {new}")
+
     def remove(self, path: str) -> None:
         self._check_fault("remove", path)
         self._find(path)

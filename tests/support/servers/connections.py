@@ -276,6 +276,9 @@ class RecordingLifecycle:
     def request_stop(self, request: StopRequest | None = None) -> None:
         self.stops.append(request)
 
+    def abort_stop(self) -> bool:
+        return False
+
     def report_broken(self, command: str) -> None:
         self.broken.append(command)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.core.frame import Frame
 from penstock.engine.table import NO_KEYS, Command, Flags
+from penstock.engine.waiters import Blocked
 from penstock.errors import CommandError, syntax_error, unknown_subcommand
 from penstock.reply import NO_REPLY, OK, NoReply, Status
 from penstock.server.lifecycle import StopRequest
@@ -22,8 +23,8 @@ def lastsave(session: Session, frame: Frame) -> int:
     return last_save_s(session.server)
 
 
-def shutdown(session: Session, frame: Frame) -> NoReply:
-    """Stop the server. There is no reply: the connection is closed."""
+def shutdown(session: Session, frame: Frame) -> NoReply | Status:
+    """Stop the server. The connection is closed without a reply; if the stop fails, there is an error."""
     words = [frame.piece(at).upper() for at in range(1, frame.count)]
     asked = set(words)
     if not asked <= {b"NOSAVE", b"SAVE", b"NOW", b"FORCE", b"ABORT"} or asked >= {
@@ -34,12 +35,15 @@ def shutdown(session: Session, frame: Frame) -> NoReply:
     if b"ABORT" in asked:
         if len(asked) > 1:
             raise syntax_error()
-        # A stop starts at once, so there is never one to abort.
-        raise CommandError("No shutdown in progress.")
+        if session.server.lifecycle is None or not session.server.lifecycle.abort_stop():
+            raise CommandError("No shutdown in progress.")
+        return OK
     lifecycle = session.server.lifecycle
     if lifecycle is None:
         raise CommandError("Errors trying to SHUTDOWN. Check logs.")
     save = True if b"SAVE" in asked else False if b"NOSAVE" in asked else None
+    tally = session.server.tallies.by_name["SHUTDOWN"]
+    session.block(tally, Blocked(frame.copy(), [], 0))  # until the stop is given up
     lifecycle.request_stop(StopRequest(save, b"NOW" in asked, b"FORCE" in asked))
     return NO_REPLY
 

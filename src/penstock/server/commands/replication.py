@@ -13,8 +13,8 @@ from penstock.persist.rdb.writer import VERSION_MIN
 from penstock.reply import NO_REPLY, OK, NoReply, Status
 from penstock.server.replication import report
 from penstock.server.replication.partial_sync import synchronise
-from penstock.server.replication.replicas import State
 from penstock.server.session.session import Session
+from penstock.server.session.states import KEYED_WRITE
 
 _PORT_MAX = 65535
 _VALKEY_RDB_VERSION = 11  # what every Valkey reads
@@ -36,8 +36,21 @@ def replicaof(session: Session, frame: Frame) -> Status:
     link = replication.link
     if link is not None and (link.host, link.port) == (host, port) and not link.is_refused:
         return Status("OK Already connected to specified master")
+    if _owes_acks(session):
+        raise CommandError(
+            "REPLICAOF cannot follow a write in the same transaction: it waits for replicas."
+        )
     replication.follow(host, port)
     return OK
+
+
+def _owes_acks(session: Session) -> bool:
+    """Tell whether the running transaction has written something that waits for replicas.
+
+    Its reply is being encoded, so it could not become an error any more.
+    """
+    is_in_exec = not session.server.engine.context.may_block
+    return is_in_exec and session.server.awaits_replicas and bool(session.keyed & KEYED_WRITE)
 
 
 def role(session: Session, frame: Frame) -> list[Any]:
@@ -86,6 +99,7 @@ def _announce(session: Session, option: bytes, frame: Frame, at: int) -> None:
     elif option == b"rdb-version":
         asked = int_at(frame, at)
         replica.rdb_version = min(max(asked, VERSION_MIN), rdb_format.VERSION_MAX)
+        replica.asks_if_empty = True  # only penstock announces it
     else:
         raise CommandError(f"Unrecognized REPLCONF option: {shown(frame.piece(at - 1))}")
 
@@ -95,18 +109,20 @@ def psync(session: Session, frame: Frame) -> NoReply:
     replication = session.server.replication
     if session.server.durability is None:
         raise CommandError("this database is embedded: it has no replication")
+    if replication.replicas.find_or_none(session) is not None:
+        return NO_REPLY  # it has asked before; Redis ignores this too
     if replication.failover.is_on:
         raise CommandError("Can't SYNC while failing over", "NOMASTERLINK")
     wanted = int_at(frame, 2)
     asked = shown(frame.piece(1))
+    # What a replica is sent goes past replies that wait, for example for the disk.
+    if session.replies.unsent_bytes():
+        raise CommandError("SYNC and PSYNC are invalid with pending output")
     if frame.count > 3 and frame.is_word(3, b"FAILOVER"):
         _take_over(session, asked)
     elif replication.link is not None and not replication.link.is_up:
         raise CommandError("Can't SYNC while not connected with my master", "NOMASTERLINK")
-    replica = replication.replicas.of(session)
-    if replica.state is State.ONLINE or not session.replies.is_empty():
-        raise CommandError("SYNC and PSYNC are invalid with pending output")
-    synchronise(replication, replica, asked, wanted)
+    synchronise(replication, replication.replicas.of(session), asked, wanted)
     return NO_REPLY
 
 

@@ -157,6 +157,8 @@ def apply_needed_acks(server: Server, _value: object) -> None:
 
 def apply_acks_on_disk(server: Server, on: bool) -> None:
     server.replication.held.needs_sync = on
+    server.replication.held.release()  # fewer acks may be needed now
+    server.replication.check_replicas()
 
 
 def apply_ack_timeout(server: Server, ms: int) -> None:

@@ -438,6 +438,13 @@ DURABILITY = (
         True,
         "Refuse writes while the last snapshot has failed.",
     ),
+    Directive(
+        "ping-fails-without-disk",
+        YesNo(),
+        False,
+        "Reply to PING with MISCONF while writes are refused because the log or the last snapshot cannot be"
+        " written, so that Sentinel fails over. Redis 7 does so. Not in Redis.",
+    ),
 )
 
 PENSTOCK = (

@@ -79,8 +79,9 @@ class TlsListener:
             task.add_done_callback(self.shaking.discard)
 
     async def _shake_hands(self, connected: socket.socket) -> None:
-        peer = connected.getpeername() if connected.fileno() >= 0 else None
+        peer = None
         try:
+            peer = connected.getpeername()  # raises if the client has already gone
             await asyncio.get_running_loop().connect_accepted_socket(
                 self._protocol,
                 connected,
@@ -88,6 +89,8 @@ class TlsListener:
                 ssl_handshake_timeout=HANDSHAKE_SECONDS_MAX,
             )
         except OSError as error:  # ssl.SSLError and TimeoutError are OSErrors
+            if peer is None:
+                connected.close()
             self._report(peer, _reason(error))
             # asyncio's frames in the traceback refer to the error and to the buffers of the connection. The
             # garbage collector is off, so that cycle would stay.

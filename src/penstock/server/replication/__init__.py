@@ -10,6 +10,7 @@ full_sync     sends a snapshot to replicas
 ack_waits     replies and clients that wait for replicas
 primary_link  the connection of a replica to its primary
 sync_file     receives a snapshot and loads it
+own_changes   keeps what only this server has, before its data is replaced
 applying      applies the primary's stream
 failover      hands the role of the primary over to a replica
 report        INFO replication and ROLE

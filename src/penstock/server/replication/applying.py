@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from penstock.core.frame import Frame
+from penstock.engine.keyspace import Keyspace
+from penstock.engine.lookup import Lookup
 from penstock.engine.table import Command
 from penstock.errors import CommandError, ProtocolError, shown
 from penstock.persist.aof.effect_runner import BadOrder, EffectRunner
@@ -59,6 +61,8 @@ class Applying:
         rows: Iterable[Command],
         on_getack: Callable[[], None],
     ) -> None:
+        """Raises: StreamRefused."""
+        rows = list(rows)
         limits = WireLimits()
         limits.bulk_bytes_max = _ANY_BYTES
         self._server = server
@@ -71,8 +75,8 @@ class Applying:
         self._runner = EffectRunner(server.engine, rows)
         self._runner.on_refused = self._on_refused
         self._runner.start()
-        databases = server.engine.context.databases
-        self._keyspace = databases[min(feed.history.database, len(databases) - 1)]
+        self._lookup = Lookup(rows)
+        self._keyspace = database_of(server, feed.history.database)
         self._database = self._keyspace.index  # selected by what is counted
         self.foreign: Foreign | None = None
 
@@ -131,7 +135,10 @@ class Applying:
         elif not frame.is_word(0, b"PING"):
             if frame.is_word(0, b"MULTI"):
                 self._count()  # the transaction may end in another piece, or never
-            self._runner.run(frame)
+            if self.foreign is not None and self._note_foreign(self.foreign, frame):
+                self._on_refused(frame, CommandError("it copies a key that was skipped"))
+            else:
+                self._runner.run(frame)
         self._raw += self._buffer[start:end]
         if not self._runner.in_transaction:
             self._database = self._server.engine.context.keyspace.index
@@ -159,8 +166,49 @@ class Applying:
         raise StreamRefused(f"{shown(words[:_SHOWN_BYTES])}: {error}")
 
     def _is_foreign(self, foreign: Foreign, frame: Frame, error: CommandError) -> bool:
-        """Tell whether a command works on keys of types that were skipped."""
-        if "unknown command" in str(error):
-            return True
-        database = self._server.engine.context.keyspace.index
-        return any((database, frame.piece(at)) in foreign.keys for at in range(1, frame.count))
+        """Tell whether a command works on keys of types that were skipped. If so, remember its keys.
+
+        A key that is held here is never skipped: it would have an old value from now on.
+        """
+        keyspace = self._server.engine.context.keyspace
+        is_unknown = str(error).startswith("unknown command")
+        keys = self._keys(frame)
+        if is_unknown and frame.count > 1:
+            keys = [frame.piece(1)]  # most commands have their key there
+        named = {(keyspace.index, key) for key in keys}
+        if any(key in keyspace.values for key in keys):
+            return False
+        if not is_unknown and not named & foreign.keys:
+            return False
+        foreign.keys |= named
+        return True
+
+    def _keys(self, frame: Frame) -> list[bytes]:
+        """The keys of a command; values are none."""
+        try:
+            return [frame.piece(at) for at in self._lookup.find(frame).key_places(frame)]
+        except CommandError:
+            return []
+
+    def _note_foreign(self, foreign: Foreign, frame: Frame) -> bool:
+        """Before a command runs: forget deleted keys; True if it copies a key that was skipped."""
+        if not foreign.keys:
+            return False
+        if frame.is_word(0, b"DEL") or frame.is_word(0, b"UNLINK"):
+            index = self._server.engine.context.keyspace.index
+            foreign.keys -= {(index, frame.piece(at)) for at in range(1, frame.count)}
+        elif frame.is_word(0, b"COPY") and frame.count > 2:
+            keyspace = self._server.engine.context.keyspace
+            source = frame.piece(1)
+            return (keyspace.index, source) in foreign.keys and source not in keyspace.values
+        return False
+
+
+def database_of(server: Server, number: int) -> Keyspace:
+    """The database that is selected in a stream. Raises: StreamRefused if there is none."""
+    databases = server.engine.context.databases
+    if number >= len(databases):
+        raise StreamRefused(
+            f"the stream uses database {number}, and there are {len(databases)} (see the setting `databases`)"
+        )
+    return databases[number]

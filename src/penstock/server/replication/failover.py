@@ -18,6 +18,8 @@ from penstock.server.replication.feed import GETACK
 if TYPE_CHECKING:
     from penstock.server.replication.replication import Replication
 
+_ASK_EVERY_MS = 1000
+
 
 class Failover:
     """One at a time: begin, abort, look, tick. `state` is what INFO shows."""
@@ -29,6 +31,7 @@ class Failover:
         self._target: tuple[str, int] | None = None
         self._deadline_ms: int | None = None
         self._force = False
+        self._asked_ms = 0
 
     @property
     def is_on(self) -> bool:
@@ -57,8 +60,8 @@ class Failover:
         self._deadline_ms = None if timeout_ms is None else now_ms + timeout_ms
         self.state = "waiting-for-sync"
         LOG.info("failover: writes are paused")
-        self._server.pause.begin_failover()
-        replication.feed.say(GETACK)
+        self._server.pause.hold_writes("failover")
+        self._ask()
 
     def abort(self) -> None:
         """Give up. Raises: CommandError if none is under way."""
@@ -74,7 +77,9 @@ class Failover:
         if self.state != "waiting-for-sync" or not self._server.engine.context.may_block:
             return
         self._replication.feed.hand_over()  # keys that have expired since
-        offset = self._replication.feed.effects_offset
+        # Every byte counts, or the target would branch off earlier than this server ends. An ack does not
+        # cover the GETACK that asked for it.
+        offset = self._replication.feed.history.offset - len(GETACK)
         for replica in self._replication.replicas.online():
             if replica.acked >= offset and self._target in (None, replica.address):
                 self._hand_over(replica.address)
@@ -95,6 +100,12 @@ class Failover:
             else:
                 self._end("timed out")
             return
+        if self._server.steady_ms() - self._asked_ms >= _ASK_EVERY_MS:
+            self._ask()
+
+    def _ask(self) -> None:
+        """Ask for acks. Each question moves the offset that must be acked, so there are few."""
+        self._asked_ms = self._server.steady_ms()
         self._replication.feed.say(GETACK)
 
     def _hand_over(self, target: tuple[str, int]) -> None:
@@ -106,4 +117,4 @@ class Failover:
         LOG.info("failover: %s", how)
         self.state = "no-failover"
         self._target = None
-        self._server.pause.end_failover()
+        self._server.pause.release_writes("failover")

@@ -15,10 +15,9 @@ import os
 import secrets
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.persist.disk import reason
+from penstock.persist.disk import Disk, Source, reason
 from penstock.persist.snapshot import write_rdb
 from penstock.server.log import LOG
 from penstock.server.replication.replicas import Replica, State
@@ -47,28 +46,47 @@ class FullSync:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._targets: list[Replica] = []
         self._mark = b""
-        self._source = -1  # the pipe or the file that is being sent
+        self._pipe = -1  # what is being sent: the pipe, or the file
+        self._file: Source | None = None
         self._path = ""
         self._child_runs = False
         self._may_start = True
         self._failure: str | None = None
         self._is_read = False  # the source has ended
+        self._sent_bytes = 0  # of the snapshot, to each target
 
     @property
     def _child(self) -> ChildSlot:
         assert self._server.durability is not None
         return self._server.durability.child
 
+    @property
+    def _disk(self) -> Disk:
+        assert self._server.durability is not None
+        return self._server.durability.store.disk
+
     # --- Starting ----------------------------------------------------------------------------------
 
     def keep_alive(self) -> None:
-        """Every second: an empty line to replicas whose snapshot has not begun."""
+        """Every second: an empty line to replicas whose snapshot has not begun, and who takes the snapshot.
+
+        All targets wait for the slowest one. So a target with nothing left to take is alive, and one that has
+        taken nothing of its bytes since the last time is not: it is cut off after repl-timeout.
+        """
         for replica in self._waiting():
             replica.write(b"\n")
-        if self._child_runs and not self._mark:
-            for replica in self._alive():  # the child still writes the file
+        for replica in self._alive():
+            if self._child_runs and not self._mark:  # the child still writes the file
                 replica.write(b"\n")
-                replica.acked_ms = self._server.steady_ms()
+            elif not self._has_progress(replica):
+                continue
+            replica.acked_ms = self._server.steady_ms()
+
+    def _has_progress(self, replica: Replica) -> bool:
+        link = replica.session.link
+        unsent = 0 if link is None else link.unsent_bytes()
+        before, replica.taken_bytes = replica.taken_bytes, self._sent_bytes - unsent
+        return unsent == 0 or replica.taken_bytes > before
 
     def _waiting(self) -> list[Replica]:
         return [one for one in self._replication.replicas.all() if one.state is State.WAIT]
@@ -110,8 +128,9 @@ class FullSync:
         engine = self._server.engine
         self._is_read = False
         self._failure = None
+        self._sent_bytes = 0
         if is_marked:
-            self._source, sink = os.pipe()
+            self._pipe, sink = os.pipe()
             try:
                 child.start(
                     lambda: write_rdb(_Sink(sink).write, engine, options, is_base=False),
@@ -119,16 +138,16 @@ class FullSync:
                     keep=sink,
                 )
             except OSError:
-                os.close(self._source)
+                self._close_pipe()
                 raise
             finally:
                 os.close(sink)
-            os.set_blocking(self._source, False)
-            self._loop.add_reader(self._source, self._pump_pipe)
+            os.set_blocking(self._pipe, False)
+            self._loop.add_reader(self._pipe, self._pump_pipe)
         else:
             self._path = f"{self._server.config.value('dir')}/{TEMP_NAME}"
-            path = self._path
-            child.start(lambda: _write_file(path, engine, options), self._on_child_end)
+            disk, path = self._disk, self._path
+            child.start(lambda: _write_file(disk, path, engine, options), self._on_child_end)
         self._child_runs = True
         self._mark = secrets.token_hex(_MARK_BYTES).encode() if is_marked else b""
         self._targets = waiting
@@ -137,6 +156,7 @@ class FullSync:
         for replica in waiting:
             replica.write(b"+FULLRESYNC %s %d\r\n" % (history.id.encode(), history.offset))
             replica.enter(State.TRANSFER)
+            replica.taken_bytes = 0
             replica.acked_ms = self._server.steady_ms()
             if is_marked:
                 replica.write(b"$EOF:%s\r\n" % self._mark)
@@ -159,19 +179,18 @@ class FullSync:
         """The child has written: pass it on. Stop reading while a replica is slow."""
         assert self._loop is not None
         if self._is_slow():
-            self._loop.remove_reader(self._source)
+            self._loop.remove_reader(self._pipe)
             self._loop.call_later(_LOOK_AGAIN_SECONDS, self._resume_pipe)
             return
         try:
-            piece = os.read(self._source, _PIECE_BYTES)
+            piece = os.read(self._pipe, _PIECE_BYTES)
         except BlockingIOError:
             return
         except OSError as error:
             self._failure = reason(error)
             piece = b""
         if not piece:
-            self._loop.remove_reader(self._source)
-            self._close_source()
+            self._close_pipe()
             self._is_read = True
             self._finish_if_done()
             return
@@ -180,22 +199,25 @@ class FullSync:
             self._child.kill(self._on_child_end)
 
     def _resume_pipe(self) -> None:
-        if self._source >= 0 and self._loop is not None:
-            self._loop.add_reader(self._source, self._pump_pipe)
+        if self._pipe >= 0 and self._loop is not None:
+            self._loop.add_reader(self._pipe, self._pump_pipe)
 
     def _send_file(self) -> None:
         """Send the next pieces of the file, until a replica is slow."""
         assert self._loop is not None
+        assert self._file is not None
+        buffer = bytearray(_PIECE_BYTES)
         for _ in range(_PIECES_AT_ONCE):
             if self._is_slow():
                 break
             try:
-                piece = os.read(self._source, _PIECE_BYTES)
+                piece = bytes(buffer[: self._file.readinto(memoryview(buffer)) or 0])
             except OSError as error:
                 self._failure = reason(error)
                 piece = b""
             if not piece or not self._alive():
-                self._close_source()
+                self._file.close()
+                self._file = None
                 self._is_read = True
                 self._finish_if_done()
                 return
@@ -203,9 +225,9 @@ class FullSync:
         self._loop.call_later(_LOOK_AGAIN_SECONDS if self._is_slow() else 0, self._send_file)
 
     def _send(self, piece: bytes) -> None:
+        self._sent_bytes += len(piece)
         for replica in self._alive():
             replica.write(piece)
-            replica.acked_ms = self._server.steady_ms()
 
     # --- Finishing ---------------------------------------------------------------------------------
 
@@ -213,17 +235,15 @@ class FullSync:
         self._child_runs = False
         self._failure = failure or self._failure
         if self._mark or failure is not None:
-            if failure is not None and self._source >= 0:
-                assert self._loop is not None
-                self._loop.remove_reader(self._source)
-                self._close_source()
+            if failure is not None and self._pipe >= 0:
+                self._close_pipe()
                 self._is_read = True
             self._is_read = self._is_read or failure is not None
             self._finish_if_done()
             return
         try:
-            self._source = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-            size = os.fstat(self._source).st_size
+            size = self._disk.size(self._path)
+            self._file = self._disk.read(self._path)
         except OSError as error:
             self._failure = reason(error)
             self._is_read = True
@@ -238,7 +258,7 @@ class FullSync:
             return
         if self._path:
             with suppress(OSError):
-                Path(self._path).unlink()
+                self._disk.remove(self._path)
             self._path = ""
         targets, self._targets = self._targets, []
         for replica in targets:
@@ -256,9 +276,11 @@ class FullSync:
                 replica.enter(State.ONLINE)
         self.start_if_due()
 
-    def _close_source(self) -> None:
-        os.close(self._source)
-        self._source = -1
+    def _close_pipe(self) -> None:
+        assert self._loop is not None
+        self._loop.remove_reader(self._pipe)
+        os.close(self._pipe)
+        self._pipe = -1
 
     def stop(self) -> None:
         """The server stops, or its data changes: end the current transfer, and start no other now."""
@@ -280,7 +302,8 @@ class _Sink:
             view = view[os.write(self._fd, view) :]
 
 
-def _write_file(path: str, engine: Engine, options: SnapshotOptions) -> None:
-    """In the child: write the snapshot to a file."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    write_rdb(_Sink(fd).write, engine, options, is_base=False)
+def _write_file(disk: Disk, path: str, engine: Engine, options: SnapshotOptions) -> None:
+    """In the child: write the snapshot to a file. Nobody needs it after a crash, so it is not synced."""
+    file = disk.create(path)
+    write_rdb(file.write, engine, options, is_base=False)
+    file.close()

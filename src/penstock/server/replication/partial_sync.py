@@ -1,7 +1,7 @@
 """PSYNC: a replica continues from the backlog, or gets a snapshot.
 
 An empty primary does not send its emptiness to a replica that has data: a primary that lost its disk would
-wipe out its replicas (`replica-allow-empty-primary`).
+wipe out its replicas (`replica-allow-empty-primary`). A replica without data asks for `?`, and is served.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ def synchronise(replication: Replication, replica: Replica, asked_id: str, wante
         return
     if asked_id != "?":
         replication.counts.partial_refused += 1
-        _refuse_if_empty(replication, feed.history.knows(asked_id, wanted), wanted)
+        # A Redis that has never had replicas asks for byte 1 of its own history, with or without data.
+        may_have_data = wanted > 1 or replica.asks_if_empty
+        if may_have_data and not feed.history.knows(asked_id, wanted):
+            _refuse_if_empty(replication)
     if backlog is None:
         feed.history.start_over()
         feed.begin()
@@ -52,10 +55,8 @@ def synchronise(replication: Replication, replica: Replica, asked_id: str, wante
     replication.full_sync.start_if_due()
 
 
-def _refuse_if_empty(replication: Replication, is_known: bool, wanted: int) -> None:
-    server = replication.server
-    has_keys = any(keyspace.values for keyspace in server.engine.context.databases)
-    if has_keys or is_known or wanted <= 1 or replication.setting("replica-allow-empty-primary"):
+def _refuse_if_empty(replication: Replication) -> None:
+    if replication.has_keys() or replication.setting("replica-allow-empty-primary"):
         return
     LOG.warning(
         "a replica with data asks for a sync, but this server is empty: refused. To let it lose its data, set"

@@ -13,16 +13,18 @@ the link for good (`is_refused`): an operator must look at it.
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.errors import ConfigError
+from penstock.persist.disk import Disk, reason
 from penstock.persist.rdb.format import VERSION_MAX
 from penstock.persist.replication_point import ReplicationPoint
 from penstock.persist.rows import DATA_ROWS
 from penstock.server.log import LOG
 from penstock.server.net.tls import client_context
-from penstock.server.replication.applying import Applying, StreamRefused
+from penstock.server.replication.applying import Applying, StreamRefused, database_of
 from penstock.server.replication.feed import encode_command
 from penstock.server.replication.sync_file import Loading, SyncFile, file_for_or_none
 
@@ -34,8 +36,11 @@ _RETRY_MS = 1000
 _RETRY_MS_MAX = 60_000  # after snapshots that could not be loaded
 _LINE_BYTES_MAX = 4096
 _ID_BYTES = 40
+_ID = re.compile(r"[0-9a-f]+")
 # The primary cannot serve a sync now; it can later.
 _LATER = (b"-NOMASTERLINK", b"-LOADING", b"-BUSY", b"-MASTERDOWN")
+
+_IS_PRIMARY = b"can't be sent to a master"
 
 
 class PrimaryLink(asyncio.Protocol):
@@ -65,6 +70,7 @@ class PrimaryLink(asyncio.Protocol):
         self._acked_ms = 0
         self._retry_ms = _RETRY_MS
         self._is_stopped = False
+        self._was_refused = False  # perhaps by an empty primary
 
     @property
     def is_up(self) -> bool:
@@ -105,6 +111,11 @@ class PrimaryLink(asyncio.Protocol):
     def _config(self) -> Config:
         assert self._server.config is not None
         return self._server.config
+
+    @property
+    def _disk(self) -> Disk:
+        assert self._server.durability is not None
+        return self._server.durability.store.disk
 
     def _connect(self) -> None:
         self.state = "connecting"
@@ -149,11 +160,20 @@ class PrimaryLink(asyncio.Protocol):
         steps.append(("REPLCONF", encode_command(b"REPLCONF", *capabilities)))
         version = b"%d" % VERSION_MAX
         steps.append(("REPLCONF", encode_command(b"REPLCONF", b"rdb-version", version)))
-        asked, wanted = self._replication.feed.history.question()
+        asked, wanted = self._question()
         more = (b"FAILOVER",) if self.fails_over else ()
         asking = encode_command(b"PSYNC", asked.encode(), b"%d" % wanted, *more)
         steps.append(("PSYNC", asking))
         return steps
+
+    def _question(self) -> tuple[str, int]:
+        """The id and the first missing byte. A server without data asks for everything: an empty primary
+        refuses all others."""
+        replication = self._replication
+        is_new = replication.feed.backlog is None or self._was_refused
+        if is_new and not replication.has_keys() and not self.fails_over:
+            return "?", -1
+        return replication.feed.history.question()
 
     def _next_step(self) -> None:
         self._step, command = self._steps.pop(0)
@@ -279,13 +299,17 @@ class PrimaryLink(asyncio.Protocol):
             self._continue(words[1].decode("ascii", "replace") if len(words) == 2 else "")
         elif words[0] == b"+FULLRESYNC" and len(words) == 3 and words[2].isdigit():
             name = words[1].decode("ascii", "replace")
-            if len(name) != _ID_BYTES:
-                self._break(f"an id of the wrong length: {name[:80]!r}")
+            if not self._is_id(name):
                 return
             self._point = ReplicationPoint(name, int(words[2][:18]))
             self.state = "sync"
             LOG.info("the primary %s:%d sends a snapshot", self.host, self.port)
         elif line.startswith(_LATER):
+            self._was_refused = line.startswith(b"-NOMASTERLINK")
+            self._break(_text(line))
+        elif self.fails_over and _IS_PRIMARY in line:
+            # It has taken over, and its reply was lost: follow it.
+            self.fails_over = False
             self._break(_text(line))
         elif self.fails_over:
             self._break(f"it does not take over: {_text(line)}")
@@ -294,12 +318,21 @@ class PrimaryLink(asyncio.Protocol):
             self._break(f"PSYNC: {_text(line)}")
 
     def _continue(self, name: str) -> None:
-        if name and len(name) != _ID_BYTES:
-            self._break(f"an id of the wrong length: {name[:80]!r}")
+        if name and not self._is_id(name):
             return
         self._replication.continue_data(name)
         LOG.info("the primary %s:%d continues", self.host, self.port)
         self._follow()
+
+    def _is_id(self, name: str) -> bool:
+        """Check an id of the primary; if it is none, the link breaks."""
+        if len(name) != _ID_BYTES:
+            self._break(f"an id of the wrong length: {name[:80]!r}")
+            return False
+        if not _ID.fullmatch(name):
+            self._break(f"an id that is not hexadecimal: {name!r}")
+            return False
+        return True
 
     # --- A snapshot --------------------------------------------------------------------------------
 
@@ -311,7 +344,7 @@ class PrimaryLink(asyncio.Protocol):
             self._break(f"cannot keep the snapshot: {error.strerror}")
 
     def _open_file(self, directory: str, line: bytes) -> None:
-        self.sync_file = file_for_or_none(directory, line)
+        self.sync_file = file_for_or_none(self._disk, directory, line)
         if self.sync_file is None:
             self._break(f"instead of a snapshot: {_text(line)}")
 
@@ -320,7 +353,7 @@ class PrimaryLink(asyncio.Protocol):
         assert self.sync_file is not None
         self.sync_file.close()
         skip = self._setting("replica-foreign-types") == "skip"
-        loading = Loading(self.sync_file.path, self._server.engine.spare(), skip)
+        loading = Loading(self._disk, self.sync_file.path, self._server.engine.spare(), skip)
         loading.start(self._on_loaded)
         self._loading = loading
         if self._transport is not None:
@@ -345,7 +378,16 @@ class PrimaryLink(asyncio.Protocol):
         assert self._point is not None
         point = replace(self._point, database=loading.database)
         LOG.info("snapshot of %d bytes loaded: %d keys", received, loading.keys)
-        self._replication.replace_data(loading.engine, point, loading.foreign_keys)
+        try:
+            database_of(self._server, point.database)
+            self._replication.replace_data(loading.engine, point, loading.foreign_keys)
+        except OSError as error:
+            self._retry_ms = min(2 * self._retry_ms, _RETRY_MS_MAX)
+            self._break(f"cannot keep the changes that only this server may have: {reason(error)}")
+            return
+        except StreamRefused as error:
+            self.refuse(str(error))
+            return
         self._follow()
         rest = bytes(self._buffer)
         self._buffer.clear()
@@ -357,6 +399,7 @@ class PrimaryLink(asyncio.Protocol):
 
     def _follow(self) -> None:
         self._point = None
+        self._was_refused = False
         self._retry_ms = _RETRY_MS
         self._applying = Applying(self._server, self._replication.feed, DATA_ROWS, self.ack)
         if self._setting("replica-foreign-types") == "skip":

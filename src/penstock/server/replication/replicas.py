@@ -44,6 +44,7 @@ class Replica:
         "acked_ms",
         "announced_ip",
         "announced_port",
+        "asks_if_empty",
         "can_continue_renamed",
         "can_take_marked",
         "kept",
@@ -53,6 +54,7 @@ class Replica:
         "since_ms",
         "state",
         "synced",
+        "taken_bytes",
     )
 
     def __init__(self, session: Session) -> None:
@@ -64,11 +66,13 @@ class Replica:
             False  # capa eof: a snapshot of unknown length, with a mark at its end
         )
         self.can_continue_renamed = False  # capa psync2: +CONTINUE with another id
+        self.asks_if_empty = False  # it is a penstock: without data it asks for `?`
         self.rdb_version = VERSION_MIN
         self.acked = 0
         self.synced = 0
         self.acked_ms = 0
         self.since_ms = 0  # in this state
+        self.taken_bytes = 0  # of its snapshot, by the socket; owned by full_sync.py
         self.kept: deque[bytes] = deque()
         self.kept_bytes = 0
 

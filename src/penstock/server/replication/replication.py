@@ -12,23 +12,22 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.execute import Engine
 from penstock.errors import CommandError
 from penstock.persist.aof.commit import Commit
-from penstock.persist.disk import reason
 from penstock.persist.replication_point import ReplicationPoint
 from penstock.server.log import LOG
-from penstock.server.replication.ack_waits import AckWaiters, HeldReplies
+from penstock.server.replication.ack_waits import AckWaiters, HeldReplies, not_enough_replicas
 from penstock.server.replication.applying import Foreign
 from penstock.server.replication.failover import Failover
 from penstock.server.replication.feed import GETACK, Feed, encode_command
 from penstock.server.replication.full_sync import FullSync
+from penstock.server.replication.own_changes import OwnChanges
 from penstock.server.replication.primary_link import PrimaryLink
 from penstock.server.replication.replicas import Replica, Replicas, State
 from penstock.server.replication.sync_file import remove_leftovers
@@ -78,7 +77,7 @@ class Replication:
         self._pinged_ms = 0
         self._second_ms = 0
         self._last_seen_ms = server.steady_ms()  # of any replica
-        self._primary_since: int | None = 0  # the offset; None: not since the last sync
+        self.own_changes = OwnChanges(self)
 
     def setting(self, name: str) -> Any:
         """The value of a directive."""
@@ -96,6 +95,10 @@ class Replication:
         own = "tls-port" if self.setting("tls-replication") else "port"
         return announced or int(self.setting(own))
 
+    def has_keys(self) -> bool:
+        """Whether there is any data."""
+        return any(keyspace.values for keyspace in self.server.engine.context.databases)
+
     def point_or_none(self) -> ReplicationPoint | None:
         """The place of the data in its history, for the files that hold it."""
         if self.server.turn.has_effects():
@@ -108,16 +111,19 @@ class Replication:
 
     def start(self, recovered: ReplicationPoint | None) -> None:
         """The data is loaded: continue its history, and follow the configured primary."""
-        remove_leftovers(self.setting("dir"))
+        assert self.server.durability is not None
+        remove_leftovers(self.server.durability.store.disk, self.setting("dir"))
         if recovered is not None:
             self.feed.history.adopt(recovered)
         primary = self.setting("replicaof")
         if recovered is not None:
             if primary is None:
                 self.feed.history.branch_off()
-            self._primary_since = recovered.offset
+            self.own_changes.begin(recovered.offset)
             self.feed.effects_offset = recovered.offset
             self.feed.begin()
+        if primary is None and self.has_keys():
+            self.own_changes.begin_unknown(0 if recovered is None else recovered.offset)
         if primary is not None:
             self.follow(*primary)
 
@@ -140,6 +146,8 @@ class Replication:
             self.feed.follows = True
             self.link = link
             self._configure((host, port))
+            # While the replicas are still counted: what they have acked is safe.
+            self.server.turn.refuse_unacked(self.server.sessions.values(), not_enough_replicas())
             self.replicas.drop_all()
             self.full_sync.stop()
             self._let_keys_expire(False)
@@ -160,7 +168,8 @@ class Replication:
             self.link = None
             self.feed.follows = False
             self.feed.history.branch_off()
-            self.feed.effects_offset = self._primary_since = self.feed.history.offset
+            self.feed.effects_offset = self.feed.history.offset
+            self.own_changes.begin(self.feed.history.offset)
             self.feed.begin()
             self.feed.select_again()
             self._configure(None)
@@ -218,7 +227,7 @@ class Replication:
 
     def continue_data(self, name: str) -> None:
         """The primary continues, perhaps under another id: what this server has is part of its history."""
-        self._primary_since = None
+        self.own_changes.end()
         if name and name != self.feed.history.id:
             self.feed.history.rename(name)
             self.replicas.drop_all()
@@ -227,13 +236,17 @@ class Replication:
     def replace_data(
         self, loaded: Engine, point: ReplicationPoint, foreign_keys: set[tuple[int, bytes]]
     ) -> None:
-        """A snapshot of the primary is loaded: take its data and its place in the history."""
+        """A snapshot of the primary is loaded: take its data and its place in the history.
+
+        Raises: OSError if the changes that only this server has cannot be kept; then nothing has changed.
+        """
         server = self.server
+        self.feed.hand_over()
+        self.own_changes.keep()
+        self.own_changes.end()
         self.foreign = Foreign(foreign_keys)
         self.replicas.drop_all()
         self.full_sync.stop()
-        self.feed.hand_over()
-        self._keep_own_changes()
         server.engine.adopt(loaded)
         self._let_keys_expire(False)
         self.feed.history.adopt(point)
@@ -244,31 +257,6 @@ class Replication:
         if server.durability is not None:
             server.durability.start_over()
         self.feed.begin_again()
-
-    def _keep_own_changes(self) -> None:
-        """This server was a primary: what it has taken since then may be nowhere else. Keep it in a file."""
-        since, self._primary_since = self._primary_since, None
-        backlog = self.feed.backlog
-        if since is None or backlog is None or self.feed.history.offset <= since:
-            return
-        first = max(since + 1, backlog.first)
-        name = f"dropped-{self.feed.history.id[:8]}-{first}.aof"
-        path = Path(self.setting("dir"), name)
-        try:
-            path.write_bytes(backlog.since(first))
-        except OSError as error:
-            LOG.error("cannot keep the changes that only this server may have: %s", reason(error))
-            return
-        LOG.warning(
-            "the changes that this server has taken as a primary, from offset %d on, may be nowhere else."
-            " They are kept in %s; penstock inspect shows them",
-            *(first, path),
-        )
-        if first > since + 1:
-            LOG.warning(
-                "%d bytes of changes before them are lost: the backlog is too small",
-                first - since - 1,
-            )
 
     # --- Acks --------------------------------------------------------------------------------------
 
@@ -282,6 +270,7 @@ class Replication:
         if replica.state is State.SETTLE:
             LOG.info("replica %s:%d is online", *replica.address)
             replica.enter(State.ONLINE)
+        self.own_changes.note_ack(replica.acked)
         self.check_replicas()
         self.held.release()
         self.waiters.look()
@@ -334,7 +323,8 @@ class Replication:
         synced = commit.synced
         while self._notes and self._notes[0][0] <= synced:
             self._synced = self._notes.popleft()[1]
-        if not self._notes and not commit.journal.size:
+        # After a demotion, changes that were taken as a primary may still be on their way to the disk.
+        if not self._notes and not commit.journal.size and synced >= commit.position:
             self._synced = self.feed.history.offset
         self._owes_ack = self._synced < self.feed.history.offset
         return self._synced
@@ -375,6 +365,7 @@ class Replication:
         if self.feed.backlog is not None and ttl_ms and now_ms - self._last_seen_ms > ttl_ms:
             LOG.info("no replica for %d s: the backlog is freed", ttl_ms // 1000)
             self.feed.end()
+            self.own_changes.begin_unknown(self.feed.history.offset)
 
     def forget(self, session: Session) -> None:
         """A connection is gone, perhaps that of a replica."""
@@ -382,18 +373,23 @@ class Replication:
             self._last_seen_ms = self.server.steady_ms()
             self.check_replicas()
 
-    async def wait_for_replicas(self) -> None:
-        """The server stops: let the replicas catch up, for shutdown-timeout at most."""
+    async def wait_for_replicas(self, is_over: Callable[[], bool]) -> None:
+        """The server stops: let the replicas catch up, for shutdown-timeout at most. Writes are held back.
+
+        `is_over`: nobody waits any more.
+        """
         if not self.is_primary or not self.replicas.online():
             return
         timeout_ms = self.setting("shutdown-timeout") * 1000
-        self.server.pause.begin(self.server.steady_ms() + timeout_ms, writes_only=True)
+        self.server.pause.hold_writes("stop")
         self.feed.hand_over()
         offset = self.feed.effects_offset
         deadline_ms = self.server.steady_ms() + timeout_ms
         self.feed.say(GETACK)
         self.feed.hand_over()
         while behind := [one for one in self.replicas.online() if one.acked < offset]:
+            if is_over():
+                return
             if self.server.steady_ms() >= deadline_ms:
                 LOG.warning("%d replicas have not got everything", len(behind))
                 return

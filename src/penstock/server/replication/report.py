@@ -77,8 +77,10 @@ def _link_fields(server: Server, link: PrimaryLink) -> Fields:
     config = server.config
     assert config is not None
     foreign = server.replication.foreign
+    # What was skipped is not remembered over a restart: such a replica is never promoted.
+    skips = foreign.is_any or config.value("replica-foreign-types") == "skip"
     found += [
-        ("slave_priority", 0 if foreign.is_any else config.value("replica-priority")),
+        ("slave_priority", 0 if skips else config.value("replica-priority")),
         ("slave_read_only", int(config.value("replica-read-only"))),
         ("replica_announced", int(config.value("replica-announced"))),
     ]

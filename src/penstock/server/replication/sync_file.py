@@ -6,16 +6,14 @@ The data that the server has stays in use until the new data is whole. The file 
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 from penstock.engine.execute import Engine
 from penstock.errors import CorruptData, PenstockError
-from penstock.persist.disk import SystemDisk
+from penstock.persist.disk import Disk, File
 from penstock.persist.rdb.reader import RdbReader, load_databases
 from penstock.persist.rdb.value import ValueLimits
 from penstock.persist.replication_point import database_of_aux
@@ -28,65 +26,64 @@ _MARK_BYTES = 40
 class SyncFile:
     """A snapshot that arrives: take. `size`: how long it is, or None if it ends with a mark."""
 
-    def __init__(self, directory: str, size: int | None, mark: bytes) -> None:
+    def __init__(self, disk: Disk, directory: str, size: int | None, mark: bytes) -> None:
         """Raises: OSError."""
         self.path = f"{directory}/{TEMP_PREFIX}{secrets.token_hex(4)}.rdb"
         self.size = size
         self.received = 0
+        self._disk = disk
         self._mark = mark
-        self._end = b""  # the last bytes, as many as the mark has
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        self._fd = os.open(self.path, flags, 0o600)
+        self._end = (
+            b""  # the last bytes, as many as the mark has: not written before more have come
+        )
+        self._file: File | None = disk.create(self.path)
 
     def take(self, data: bytes) -> bytes | None:
         """Take bytes; None if more follow, otherwise the bytes behind the snapshot. Raises: OSError."""
-        rest = b""
+        assert self._file is not None
         if self.size is not None:
             missing = self.size - self.received
-            data, rest = data[:missing], data[missing:]
-        view = memoryview(data)
-        while view:
-            view = view[os.write(self._fd, view) :]
-        self.received += len(data)
-        if self.size is not None:
-            return rest if self.received == self.size else None
+            self._file.write(data[:missing])
+            self.received += min(len(data), missing)
+            return data[missing:] if self.received == self.size else None
         # A primary sends nothing behind the mark before it has the first ack.
-        self._end = (self._end + data[-len(self._mark) :])[-len(self._mark) :]
-        if self._end != self._mark:
-            return None
-        os.ftruncate(self._fd, self.received - len(self._mark))
-        return rest
+        known = self._end + data
+        self._end = known[-len(self._mark) :]
+        self._file.write(known[: -len(self._mark)])
+        self.received += len(data)
+        return b"" if self._end == self._mark else None
 
     def close(self) -> None:
         """No more bytes follow."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
 
     def drop(self) -> None:
         """Remove the file."""
         self.close()
         with suppress(OSError):
-            Path(self.path).unlink()
+            self._disk.remove(self.path)
 
 
-def file_for_or_none(directory: str, line: bytes) -> SyncFile | None:
+def file_for_or_none(disk: Disk, directory: str, line: bytes) -> SyncFile | None:
     """The file for the snapshot that a line announces: `$123` or `$EOF:mark`; None for any other line.
 
     Raises: OSError.
     """
     if line.startswith(_EOF) and len(line) == len(_EOF) + _MARK_BYTES:
-        return SyncFile(directory, None, line[len(_EOF) :])
+        return SyncFile(disk, directory, None, line[len(_EOF) :])
     if line.startswith(b"$") and line[1:].isdigit() and len(line) <= 19:
-        return SyncFile(directory, int(line[1:]), b"")
+        return SyncFile(disk, directory, int(line[1:]), b"")
     return None
 
 
-def remove_leftovers(directory: str) -> None:
+def remove_leftovers(disk: Disk, directory: str) -> None:
     """Remove the files of a process that was killed."""
     with suppress(OSError):
-        for path in Path(directory).glob(f"{TEMP_PREFIX}*.rdb"):
-            path.unlink()
+        for name in disk.names(directory):
+            if name.startswith(TEMP_PREFIX) and name.endswith(".rdb"):
+                disk.remove(f"{directory}/{name}")
 
 
 class Loading:
@@ -96,13 +93,14 @@ class Loading:
     penstock does not hold, with their databases.
     """
 
-    def __init__(self, path: str, spare: Engine, skip_foreign: bool) -> None:
+    def __init__(self, disk: Disk, path: str, spare: Engine, skip_foreign: bool) -> None:
         self.engine = spare
         self.failure: str | None = None
         self.is_unsupported = False
         self.database = 0  # selected in the stream after the snapshot
         self.foreign_keys: set[tuple[int, bytes]] = set()
         self.keys = 0
+        self._disk = disk
         self._path = path
         self._skip_foreign = skip_foreign
 
@@ -123,7 +121,7 @@ class Loading:
         threading.Thread(target=run, name="penstock-sync", daemon=True).start()
 
     def _load(self) -> None:
-        source = SystemDisk().read(self._path)
+        source = self._disk.read(self._path)
         try:
             limits = ValueLimits(self.engine.limits, self.engine.list_limits)
             reader = RdbReader(source, "snapshot", limits, skip_foreign=self._skip_foreign)

@@ -65,7 +65,9 @@ def refusal_or_none(session: Session, command: Command, frame: Frame) -> Command
             return session.server.users.refuse(session, command, frame, denial)
     if session.server.state & OUT_OF_MEMORY and _takes_memory(session, command):
         return CommandError("command not allowed when used memory > 'maxmemory'.", "OOM")
-    if session.server.state & (DISK_FAILED | SAVE_FAILED) and _writes(session, command):
+    if session.server.state & (DISK_FAILED | SAVE_FAILED) and (
+        _writes(session, command) or _is_failing_ping(session, command)
+    ):
         failed = session.server.state & DISK_FAILED
         return disk_failed(session.server.disk_failure.reason) if failed else snapshots_fail()
     if session.server.state & NO_REPLICAS and _needs_replicas(session, command):
@@ -93,6 +95,16 @@ def refusal_or_none(session: Session, command: Command, frame: Frame) -> Command
             "Replica can't interact with the keyspace"
         )  # in Redis a monitor is a replica
     return None
+
+
+def _is_failing_ping(session: Session, command: Command) -> bool:
+    """Tell whether PING reports that the disk fails: Sentinel then chooses another primary."""
+    server = session.server
+    if command.name != "PING" or server.config is None:
+        return False
+    if server.state & DISK_FAILED and not server.disk_failure.has_failed:
+        return False  # a new primary writes its first base: that is no failure
+    return bool(server.config.value("ping-fails-without-disk"))
 
 
 def _needs_replicas(session: Session, command: Command) -> bool:

@@ -3,7 +3,8 @@
 A client waits from its first command that is held back. When the pause ends, the clients continue in the
 order in which they were stopped. A second pause never shortens or weakens the first.
 
-A failover pauses writes too. CLIENT UNPAUSE and the end of a client's pause do not end that.
+A failover and a stop that waits for replicas hold writes back too. CLIENT UNPAUSE and the end of a client's
+pause do not end that.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ if TYPE_CHECKING:
 class Pause:
     """`sessions`: the stopped clients. `until_ms`: when a client's pause ends; 0 if there is none."""
 
-    __slots__ = ("_fails_over", "_server", "_timer", "sessions", "until_ms")
+    __slots__ = ("_holders", "_server", "_timer", "sessions", "until_ms")
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._timer: Timer | None = None
         self.sessions: dict[Session, None] = {}
         self.until_ms = 0
-        self._fails_over = False
+        self._holders: set[str] = set()
 
     def begin(self, until_ms: int, writes_only: bool) -> None:
         """Hold commands back until a time."""
@@ -49,22 +50,22 @@ class Pause:
         self._stop_timer()
         self.until_ms = 0
         self._server.state &= ~(PAUSED_ALL | PAUSED_WRITES)
-        if self._fails_over:
+        if self._holders:
             self._server.state |= PAUSED_WRITES
         stopped, self.sessions = self.sessions, {}
         for session in stopped:
             session.resume()
 
-    def begin_failover(self) -> None:
-        """Hold writes back until end_failover."""
-        self._fails_over = True
+    def hold_writes(self, why: str) -> None:
+        """Hold writes back until release_writes."""
+        self._holders.add(why)
         if not self._server.state & PAUSED_ALL:
             self._server.state |= PAUSED_WRITES
 
-    def end_failover(self) -> None:
-        """A failover has ended: let the clients continue, unless one has paused them."""
-        self._fails_over = False
-        if not self.until_ms:
+    def release_writes(self, why: str) -> None:
+        """Let the clients continue, unless one has paused them or another reason holds them back."""
+        self._holders.discard(why)
+        if not self.until_ms and not self._holders:
             self.end()
 
     def _stop_timer(self) -> None:

@@ -14,8 +14,10 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.core import memory
+from penstock.errors import PenstockError
 from penstock.server.net import direct
 from penstock.wire.encoder import Encoder
+from penstock.wire.reply_walk import refuse_all
 
 SPILL_BYTES = 1 << 20
 
@@ -115,6 +117,15 @@ class ReplyBuffer:
         """Replace taken pieces by other bytes."""
         self.taken_bytes += len(other) - sum(len(piece) for piece in pieces)
         return [other] if other else []
+
+    def refuse_finished(self, error: PenstockError, spared: tuple[bytes, ...]) -> None:
+        """Replace the replies of this turn by an error each, except that of the running command."""
+        encoded = self.output.take()
+        end = len(encoded) if self.mark < 0 else self.mark
+        refused = refuse_all(b"".join([*self.aside, encoded[:end]]), error, spared)
+        self.aside, self.aside_bytes = ([refused] if refused else []), len(refused)
+        self.output.put_raw(encoded[end:])
+        self.mark = min(self.mark, 0)
 
     def unsent_bytes(self) -> int:
         """The size of everything that the socket has not been given yet."""

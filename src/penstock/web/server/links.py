@@ -155,7 +155,10 @@ def _pool_of_primary(
 ) -> redis.asyncio.sentinel.SentinelConnectionPool:
     """Connections that each ask the Sentinels for the primary when they are opened."""
     limits = {name: settings[name] for name in ("socket_timeout", "socket_connect_timeout")}
-    manager = redis.asyncio.sentinel.Sentinel(list(server.sentinels), **limits)  # type: ignore[no-untyped-call]
+    asking = server.asking_sentinels(limits)
+    manager = redis.asyncio.sentinel.Sentinel(  # type: ignore[no-untyped-call]
+        list(server.sentinels), sentinel_kwargs=asking, **limits
+    )
     return redis.asyncio.sentinel.SentinelConnectionPool(  # type: ignore[no-untyped-call]
         server.name, manager, ssl=server.is_tls, **settings
     )

@@ -20,6 +20,11 @@ def work_keys(frame: Frame) -> list[int]:
     return list(range(_KEYS_AT, _KEYS_AT + count))
 
 
+def work_group(frame: Frame) -> int:
+    """The position of the group: behind the keys. Raises: CommandError."""
+    return work_keys(frame)[-1] + 1
+
+
 class WorkArguments:
     """The keys of a command, and its other arguments one after the other."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.core.frame import Frame
 from penstock.core.rax.items import items_of
-from penstock.engine.commands.work.arguments import WorkArguments, work_keys
+from penstock.engine.commands.work.arguments import WorkArguments, work_group, work_keys
 from penstock.engine.commands.work.calls import call
 from penstock.engine.commands.work.rows import WAITING, WINDOW_MS, GroupRows
 from penstock.engine.context import Context
@@ -98,5 +98,6 @@ COMMANDS = (
         complexity="O(n) for n consumers",
         group="penstock",
         find_keys=work_keys,
+        find_group=work_group,
     ),
 )

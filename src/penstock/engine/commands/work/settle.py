@@ -12,7 +12,7 @@ taken over can settle nothing.
 from __future__ import annotations
 
 from penstock.core.frame import Frame
-from penstock.engine.commands.work.arguments import WorkArguments, work_keys
+from penstock.engine.commands.work.arguments import WorkArguments, work_group, work_keys
 from penstock.engine.commands.work.rows import WAITING, WINDOW_MS, GroupRows
 from penstock.engine.commands.work.send import Sending
 from penstock.engine.context import Context
@@ -95,5 +95,8 @@ COMMANDS = (
         complexity="O(log n) for each outcome, with n pending entries",
         group="penstock",
         find_keys=work_keys,
+        find_group=work_group,
+        # DEAD copies an entry to the dead letters: that reads it.
+        access=("RW access update", "RW insert", "RW update"),
     ),
 )

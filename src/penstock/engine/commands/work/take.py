@@ -17,7 +17,7 @@ from typing import Any
 
 from penstock.core import stream_id
 from penstock.core.frame import Frame
-from penstock.engine.commands.work.arguments import WorkArguments, work_keys
+from penstock.engine.commands.work.arguments import WorkArguments, work_group, work_keys
 from penstock.engine.commands.work.calls import call
 from penstock.engine.commands.work.owners import check_owner, is_owner
 from penstock.engine.commands.work.rows import (
@@ -163,6 +163,8 @@ COMMANDS = (
         complexity="O(n) for n pending entries",
         group=_GROUP,
         find_keys=work_keys,
+        find_group=work_group,
+        access=("RW access update", "RW insert", "RW access delete", "RO access"),
     ),
     Command(
         "PENSTOCK ADOPT",
@@ -176,6 +178,8 @@ COMMANDS = (
         complexity="O(n) for n pending entries returned",
         group=_GROUP,
         find_keys=work_keys,
+        find_group=work_group,
+        access=("RW access update", "RW insert", "RO access"),
     ),
     Command(
         "PENSTOCK RENEW",
@@ -189,5 +193,7 @@ COMMANDS = (
         complexity="O(log n) for each id, with n pending entries",
         group=_GROUP,
         find_keys=work_keys,
+        find_group=work_group,
+        access=("RW update", "RO access"),
     ),
 )
