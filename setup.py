@@ -29,8 +29,8 @@ INLINED = {
     "server/net/direct",
 }
 
-# Compiled only so that no signal handler runs between two of their steps, or run once for a rare command. Compiling
-# them without the slow optimisations takes half the time.
+# Compiled only so that no signal handler runs between two of their steps, or run once for a rare command.
+# Compiling them without the slow optimisations takes half the time.
 RARELY_RUN = {
     "core/check",
     "core/glob",
