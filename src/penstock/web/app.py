@@ -7,9 +7,11 @@ import asyncio
 from fastapi import Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from nicegui import app, ui
+from nicegui.server import Server
 
 from penstock.web.board import Board, Settings
 from penstock.web.http.auth import Gate, proxy_options
+from penstock.web.http.certificates import Certificates
 from penstock.web.http.plain_page import not_found_page
 from penstock.web.pages import export, group, groups, overview, pipeline, stream, streams, structure
 from penstock.web.pages.server import clients, configuration, replication, slow_log
@@ -27,6 +29,10 @@ def run(settings: Settings) -> None:
     async def begin() -> None:
         for work in (board.health, board.catalogue, board.figures, board.watch, board.recorder):
             tasks.add(asyncio.create_task(work.run()))
+        context = Server.instance.config.ssl
+        if settings.certificate is not None and context is not None:
+            files = Certificates(context, settings.certificate, settings.key)
+            tasks.add(asyncio.create_task(files.run()))
 
     async def end() -> None:
         for task in tasks:

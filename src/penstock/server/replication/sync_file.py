@@ -33,9 +33,7 @@ class SyncFile:
         self.received = 0
         self._disk = disk
         self._mark = mark
-        self._end = (
-            b""  # the last bytes, as many as the mark has: not written before more have come
-        )
+        self._end = b""  # the last bytes, as many as the mark has: written when more follow
         self._file: File | None = disk.create(self.path)
 
     def take(self, data: bytes) -> bytes | None:
