@@ -82,6 +82,8 @@ class Compat:
     """Before 8.2 OBJECT REFCOUNT showed that all small integers are one object."""
     entries_read_bounded: bool
     """8.2: XGROUP lowers an ENTRIESREAD above the number of entries ever added."""
+    scan_expires_all: bool
+    """8.2 only, not 8.6: SCAN removes every expired key that it passes, also those that MATCH leaves out."""
     reference_options: bool
     """8.2: XADD and XTRIM take KEEPREF, DELREF and ACKED."""
     read_claims: bool
@@ -134,6 +136,7 @@ _7_0 = Compat(
     client_lists_thread=False,
     integers_are_shared=True,
     entries_read_bounded=False,
+    scan_expires_all=False,
     reference_options=False,
     read_claims=False,
     idempotent_adds=False,
@@ -185,6 +188,7 @@ _8_2 = replace(
     redis_version="8.2.3",
     integers_are_shared=False,
     entries_read_bounded=True,
+    scan_expires_all=True,
     reference_options=True,
 )
 _8_4 = replace(_8_2, version="8.4", redis_version="8.4.0", read_claims=True)
@@ -192,6 +196,7 @@ _8_6 = replace(
     _8_4,
     version="8.6",
     redis_version="8.6.2",
+    scan_expires_all=False,
     idempotent_adds=True,
     unknown_alone_is_short=True,
     rdb_version=13,

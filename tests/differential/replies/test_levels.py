@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.engine.engines import Bench
+from tests.support.servers.penstock_server import running_penstock
 from tests.support.servers.programs import BY_LEVEL
 from tests.support.servers.raw_redis import RawRedis
 
@@ -63,3 +64,24 @@ def test_the_replies_are_those_of_that_version(port: int, level: str, name: str)
         for line in SEQUENCES[name]:
             [theirs] = redis.ask([line.encode().split()])
             assert bench.ask(line) == theirs, line
+
+
+@pytest.mark.parametrize("level", ["7.0", "8.0", "8.2", "8.6"])
+def test_expired_keys_that_a_scan_leaves_out(port: int, level: str) -> None:
+    """8.2 removes them, the versions before and after do not. DBSIZE counts those that are still there."""
+    lines = [
+        "DEBUG SET-ACTIVE-EXPIRE 0",
+        "FLUSHALL",
+        "SET t 1 PXAT 2147483647",
+        "SCAN 0 MATCH key:*",
+        "DBSIZE",
+        "SCAN 0",
+        "DBSIZE",
+    ]
+    options = ("--compat-version", level, "--enable-debug-command", "yes")
+    with running_penstock(*options) as ours:
+        told = []
+        for one in (port, ours.port):
+            with RawRedis(one) as client:
+                told.append(client.ask([line.encode().split() for line in lines]))
+    assert told[0] == told[1]

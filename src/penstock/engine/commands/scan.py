@@ -64,6 +64,8 @@ class ScanOptions:
     def want(self, context: Context, key: bytes) -> bool:
         """Tell whether to return a key; an expired one is removed instead."""
         if self.glob is not None and not self.glob.matches(key):
+            if context.compat.scan_expires_all:
+                context.keyspace.find(key)
             return False
         value = context.keyspace.find(key)
         if value is None:
