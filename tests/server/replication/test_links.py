@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
+import redis
 
 from tests.support.campaign import cases, cells, seed
 from tests.support.random.effects import EffectWorld
@@ -31,6 +32,7 @@ from tests.support.servers.programs import REDIS_7_0, REDIS_8_6, VALKEY_9, Progr
 from tests.support.servers.redis_server import running_redis
 
 COMMANDS = 300
+DATABASES = 16
 FOREIGN = (REDIS_7_0, REDIS_8_6, VALKEY_9)
 # One of them in each run of make test, all of them in make soak.
 CHOSEN = cells(FOREIGN)
@@ -106,6 +108,14 @@ def test_we_have_the_data_of_a_foreign_primary_through_breaks_of_the_link(
         assert primary.info("stats")["sync_full"] == 1
 
 
+def persist_all(port: int) -> None:
+    """Keep all keys of all databases from expiring."""
+    for number in range(DATABASES):
+        with redis.Redis(port=port, db=number) as client:
+            for key in client.scan_iter():
+                client.persist(key)
+
+
 @pytest.mark.parametrize("program", CHOSEN, ids=lambda program: program.file_name)
 def test_the_role_goes_round_in_a_chain_of_three(program: Program) -> None:
     """After a promotion, replicas of the old primary continue without a snapshot."""
@@ -113,8 +123,7 @@ def test_the_role_goes_round_in_a_chain_of_three(program: Program) -> None:
         send(port_of(first), work(f"{seed()}/chain"))
         # A PING, or the DEL of an expired key, would make the old primary branch off.
         first.config_set("repl-ping-replica-period", 3600)
-        for key in first.scan_iter():
-            first.persist(key)
+        persist_all(port_of(first))
         follow(second, port_of(first))
         follow(third, port_of(second))
         same(first, third)
