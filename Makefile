@@ -1,6 +1,7 @@
 PYTHON ?= python3
 # Processes that run tests: more than two, because many tests wait for servers to start.
 JOBS ?= 3
+SPARK_JOBS ?= 2
 PORT ?= 6379
 UI_PORT ?= 8379
 
@@ -92,7 +93,7 @@ clean: ## remove .venv and what was built
 
 campaign: $(TOOLS) redis servers chromium
 	$(INSTALLED) $(PYTEST) $(PARALLEL) $(addprefix --ignore=,$(SPARK_TESTS) $(BROWSER_TESTS))
-	$(INSTALLED) $(PYTEST) -n $(JOBS) --dist loadfile --no-loadscope-reorder $(SPARK_TESTS)
+	$(INSTALLED) $(PYTEST) -n $(SPARK_JOBS) --dist loadfile --no-loadscope-reorder $(SPARK_TESTS)
 	@echo "$(PYTEST) $(BROWSER_TESTS): beside the next tests, because a browser mostly waits"; \
 	$(INSTALLED) $(PYTEST) $(BROWSER_TESTS) > $(VENV)/browser.log 2>&1 & browser=$$!; \
 	trap 'kill $$browser' INT TERM; \
