@@ -53,6 +53,8 @@ RARELY_RUN = {
 
 PACKAGE = Path("src/penstock")
 GENERATED = "build/cython"
+# Cython's helper functions, in one module instead of a copy in each.
+HELPERS = "penstock._cython_helpers"
 # docs/decisions/0007-compiler-flags.md has the measurements behind these flags.
 FLAGS = ["-fno-stack-protector", "-g0", "-Wno-sign-compare"]
 OPTIMISED, QUICKLY_BUILT = "-O3", "-O1"
@@ -115,11 +117,11 @@ def extensions() -> list[Extension]:
     modules = [
         Extension(
             name,
-            ["src/" + name.replace(".", "/") + ".py"],
+            ["src/" + name.replace(".", "/") + (".c" if name == HELPERS else ".py")],
             extra_compile_args=SANITIZE_FLAGS if sanitize else flags_of(name),
             extra_link_args=[SANITIZERS] if sanitize else [],
         )
-        for name in modules_to_compile()
+        for name in (HELPERS, *modules_to_compile())
     ]
     without = [module for module in modules if module.name.startswith(KEEPS_NONE)]
     others = [module for module in modules if module not in without]
@@ -143,6 +145,7 @@ def cythonized(modules: list[Extension], kept_objects: int) -> list[Extension]:
         "compiler_directives": DIRECTIVES,
         "build_dir": GENERATED,
         "nthreads": os.cpu_count() or 1,
+        "shared_utility_qualified_name": HELPERS,
     }
     stale = [module for module in modules if is_stale(module.name)]
     current = [module for module in modules if module not in stale]
@@ -155,6 +158,8 @@ def is_stale(name: str) -> bool:
     Cython itself follows `from package cimport name` only to the package.
     """
     generated = Path(GENERATED, "src", name.replace(".", "/") + ".c")
+    if name == HELPERS:
+        return False  # Cython writes it again when its own version has changed
     if not generated.exists():
         return True
     source = Path("src", name.replace(".", "/") + ".py")
