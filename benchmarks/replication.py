@@ -1,11 +1,11 @@
-"""Measures what replicas cost, beside Redis: XADD with 0, 1 and 2 replicas, waiting for one, and a full sync.
+"""Measures what replicas, TLS and ACL users cost, beside Redis.
 
     python benchmarks/replication.py [--rounds 5] [--requests 200000] [--entries 1000000] [--write]
 
 The sides take turns in each round; the tables show medians over the rounds. Nothing is written to disk, so
 that the figures show the network and the CPU. penstock waits for a replica with `min-replicas-ack 1`, Redis
-with WAIT 1, after each command or after each pipeline of 64. CPU is that of the primary. `--write` writes
-the tables into docs/performance.md.
+with WAIT 1, after each command or after each pipeline of 64. CPU is that of the primary. What an ACL user
+costs is counted in instructions, if valgrind is there. `--write` writes the tables into docs/performance.md.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from penstock import build
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+
+from _access import acl_table, has_callgrind, tls_table  # noqa: E402 - needs ROOT
 
 from tests.support.replication.links import QUICK, client_of, follow, online  # noqa: E402 - found through ROOT
 from tests.support.servers.penstock_server import running_penstock  # noqa: E402
@@ -123,7 +125,18 @@ def replica_table(rounds: int, requests: int) -> tuple[list[str], list[list[str]
                 for one in sides:
                     taken.setdefault(one.name, []).append(pipelined(one, requests))
         rows.append([f"{count} replicas, XADD P64", *cells(taken)])
+    rows.append(acked_row(rounds, requests))
     return ["", "penstock", "Redis", "penstock, CPU", "Redis, CPU"], rows
+
+
+def acked_row(rounds: int, requests: int) -> list[str]:
+    """50 clients whose replies wait for the replica. Redis has no such setting."""
+    with side("penstock", 1) as one:
+        client_of(one.port).config_set("min-replicas-ack", 1)
+        taken = [pipelined(one, requests) for _ in range(rounds)]
+    rate, us = (statistics.median(column) for column in zip(*taken, strict=True))
+    name = "1 replica, min-replicas-ack 1, XADD P64"
+    return [name, f"{rate:,.0f}/s", "none", f"{us:.2f} us", "none"]
 
 
 def cells(taken: dict[str, list[tuple[float, float]]]) -> list[str]:
@@ -181,7 +194,12 @@ def main() -> None:
         replica_table(arguments.rounds, arguments.requests),
         waiting_table(arguments.rounds),
         sync_table(arguments.entries),
+        tls_table(arguments.rounds, arguments.requests),
     ]
+    if has_callgrind():
+        tables.append(acl_table())
+    else:
+        print("no valgrind: what ACL users cost is not measured", file=sys.stderr)
     for head, rows in tables:
         table = Table(*head)
         for row in rows:

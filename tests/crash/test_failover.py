@@ -1,200 +1,109 @@
-"""Three servers under real Sentinels; the primary is killed, stopped and isolated while clients work.
+"""Two or three servers under real Sentinels; faults hit the primary while clients work.
 
 With `min-replicas-ack` at the number of replicas, nothing that was acknowledged may be lost: an entry whose
-XADD was answered is there, and an entry whose XACK was answered is not pending again. Without it an isolated
-primary goes on taking writes that the failover then drops: the test must see that loss, or it sees nothing.
+XADD was answered is there, and an entry whose XACK was answered is not delivered again. Weaker settings, on
+penstock and on Redis, lose entries under certain faults: the campaign must see that, or it sees nothing.
+
+`make test` runs one cell of either kind, and `make soak` the whole matrix. benchmarks/failover.py writes it
+into docs/high-availability.md.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
-import signal
-import threading
-import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
-import redis
 
 from penstock.cli.connect import ServerConnection
 from penstock.client.address import parse_url
 from penstock.spark.connection import Servers, StreamName
 from penstock.spark.place import Place
 from penstock.web.server.links import SingleLink
-from tests.conftest import NO_REDIS
-from tests.support.campaign import SOAK, cells, seed
-from tests.support.replication.links import eventually, same
-from tests.support.replication.sentinels import NAME, Node, Trio, running_trio
-from tests.support.servers.redis_server import redis_program_or_none
+from tests.support.campaign import SOAK, cells
+from tests.support.failover.campaign import run_faults, running_column
+from tests.support.failover.columns import ACK, COLUMNS, NONE, TO_WRITE, WAIT, Column
+from tests.support.failover.faults import (
+    SILENT,
+    WITH_CLIENTS,
+    WITH_REPLICA,
+    Fault,
+    faults_of,
+)
+from tests.support.replication.links import eventually
+from tests.support.replication.sentinels import Group
+from tests.support.servers.programs import REDIS_7_0
 
-STRICT = "appendfsync always\nmin-replicas-ack 2\nmin-replicas-ack-timeout 500\n"
-STRICT_ON_DISK = STRICT + "min-replicas-ack-fsync yes\n"
-WEAK = "appendfsync everysec\n"
-FAULTS = ("kill", "stop", "isolate", "failover")
-ROUNDS = 12 if SOAK else 2
-ENOUGH = 30  # answered writes before and after each fault
+Cell = tuple[Column, Sequence[Fault]]
 
-
-class Producer(threading.Thread):
-    """Adds entries to the server that the Sentinels name, and acks them in a group. Notes every answer."""
-
-    def __init__(self, trio: Trio, name: str) -> None:
-        super().__init__(daemon=True)
-        self._trio = trio
-        self._name = name
-        self._ends = threading.Event()
-        self.added: list[bytes] = []
-        self.acked: list[bytes] = []
-
-    def run(self) -> None:
-        number = 0
-        client: Any | None = None
-        while not self._ends.is_set():
-            try:
-                if client is None:
-                    client = self._trio.primary().client()
-                number += 1
-                entry = client.xadd("s", {"from": self._name, "n": number})
-                self.added.append(entry)
-                for _, entries in client.xreadgroup("g", self._name, {"s": ">"}, count=3) or ():
-                    for found, _ in entries:
-                        if client.xack("s", "g", found):
-                            self.acked.append(found)
-            except redis.RedisError:
-                if client is not None:
-                    client.close()
-                client = None
-                time.sleep(0.02)
-        if client is not None:
-            client.close()
-
-    def stop(self) -> None:
-        self._ends.set()
-        self.join()
+STRICT = [column for column in COLUMNS if column.setting == ACK]
+WEAK = [column for column in COLUMNS if column.setting != ACK]
+# A fault under which entries are lost for certain: what the setting does not notice.
+LOSES = {NONE: WITH_CLIENTS, TO_WRITE: SILENT, WAIT: WITH_REPLICA}
 
 
-def hurt(trio: Trio, fault: str) -> Node:
-    """Do something to the primary; return it."""
-    primary = trio.primary()
-    if fault == "kill":
-        primary.server.kill()
-    elif fault == "stop":
-        primary.server.process.send_signal(signal.SIGSTOP)
-    elif fault == "isolate":
-        primary.proxy.cut()
-    else:
-        with primary.client() as client:
-            client.execute_command("FAILOVER", "TIMEOUT", 10000)
-    return primary
+def loses(column: Column, fault: Fault) -> bool:
+    return LOSES[column.setting] is fault
 
 
-def undo(node: Node, fault: str) -> None:
-    if fault == "stop":
-        node.server.process.send_signal(signal.SIGCONT)
+def chosen(columns: Sequence[Column], only_losing: bool = False) -> list[Cell]:
+    """All faults of each column; in `make test` one fault of one column."""
+    if SOAK:
+        return [(column, faults_of(column.servers)) for column in columns]
+    single = [
+        (column, [fault])
+        for column in columns
+        for fault in faults_of(column.servers)
+        if not only_losing or loses(column, fault)
+    ]
+    return cells(single)
 
 
-@pytest.mark.parametrize("acked_in", cells(["memory", "on disk"]))
-def test_nothing_acknowledged_is_lost(tmp_path: Path, acked_in: str) -> None:
-    if redis_program_or_none() is None:
-        pytest.skip(NO_REDIS)
-    dice = random.Random(seed())
-    with running_trio(tmp_path, STRICT if acked_in == "memory" else STRICT_ON_DISK) as trio:
-        with trio.primary().client() as client:
-            eventually(lambda: client.xgroup_create("s", "g", mkstream=True))
-        producers = [Producer(trio, f"p{number}") for number in range(3)]
-        for producer in producers:
-            producer.start()
-
-        def count() -> int:
-            return sum(len(producer.added) for producer in producers)
-
-        first = list(FAULTS)
-        dice.shuffle(first)
-        for number in range(ROUNDS):
-            fault = first[number] if number < len(first) else dice.choice(FAULTS)
-            before = count()
-            eventually(lambda: count() >= before + ENOUGH, "writes are answered")  # noqa: B023
-            old = hurt(trio, fault)
-            trio.wait_for_primary_other_than(old)
-            undo(old, fault)
-            trio.heal()
-        before = count()
-        eventually(lambda: count() >= before + ENOUGH, "writes are answered at the end")
-        for producer in producers:
-            producer.stop()
-        primary = trio.heal()
-        with primary.client() as client:
-            for node in trio.nodes:
-                with node.client() as other:
-                    same(client, other)
-            there = {entry for entry, _ in client.xrange("s")}
-            pending = {
-                row["message_id"] for row in client.xpending_range("s", "g", "-", "+", 10**6)
-            }
-        for producer in producers:
-            assert [entry for entry in producer.added if entry not in there] == []
-            assert [entry for entry in producer.acked if entry in pending] == []
-            assert producer.added == sorted(producer.added, key=order)
+def name_of(cell: Cell) -> str:
+    column, faults = cell
+    return f"{column}, {faults[0] if len(faults) == 1 else 'all faults'}"
 
 
-def order(entry: bytes) -> tuple[int, int]:
-    ms, _, number = entry.partition(b"-")
-    return int(ms), int(number)
+@pytest.mark.parametrize("cell", chosen(STRICT), ids=name_of)
+def test_with_min_replicas_ack_nothing_acknowledged_is_lost(tmp_path: Path, cell: Cell) -> None:
+    REDIS_7_0.need()
+    column, faults = cell
+    with running_column(column, tmp_path) as group:
+        found = run_faults(column, group, faults)
+        finds_the_primary(group)
+    for name, outcome in found.items():
+        assert outcome.acknowledged, name
+        assert (outcome.lost, outcome.redelivered, outcome.out_of_order) == (0, 0, 0), (
+            f"{name}: {outcome}"
+        )
 
 
-@pytest.mark.skipif(not SOAK, reason="make soak shows that the test above can see a loss")
-def test_without_acks_the_writes_of_an_isolated_primary_are_lost(tmp_path: Path) -> None:
-    """This shows that the test above can see a loss."""
-    if redis_program_or_none() is None:
-        pytest.skip(NO_REDIS)
-    with running_trio(tmp_path, WEAK) as trio:
-        old = trio.primary()
-        with old.client() as client:
-            client.xadd("s", {"from": "before"})
-            old.proxy.cut()
-            trio.wait_for_primary_other_than(old)
-            lost = client.xadd("s", {"from": "isolated"})
-        primary = trio.heal()
-        with primary.client() as client:
-            there = {entry for entry, _ in client.xrange("s")}
-            assert len(there) == 1
-            assert lost not in there
+@pytest.mark.parametrize("cell", chosen(WEAK, only_losing=True), ids=name_of)
+def test_weaker_settings_lose_what_was_acknowledged(tmp_path: Path, cell: Cell) -> None:
+    REDIS_7_0.need()
+    column, faults = cell
+    with running_column(column, tmp_path) as group:
+        found = run_faults(column, group, faults)
+    for fault in faults:
+        if loses(column, fault):
+            assert found[fault.name].lost, f"{fault}: {found[fault.name]}"
 
 
-def test_with_acks_an_isolated_primary_takes_no_writes(tmp_path: Path) -> None:
-    if redis_program_or_none() is None:
-        pytest.skip(NO_REDIS)
-    with running_trio(tmp_path, STRICT) as trio:
-        old = trio.primary()
-        with old.client() as client:
-            eventually(lambda: client.xadd("s", {"from": "before"}))
-            old.proxy.cut()
-            with pytest.raises(redis.RedisError, match="Not enough good replicas"):
-                client.xadd("s", {"from": "isolated"})
-            assert client.ping()
-        trio.wait_for_primary_other_than(old)
-        finds_the_primary(trio, old)
-
-
-def finds_the_primary(trio: Trio, old: Node) -> None:
+def finds_the_primary(group: Group) -> None:
     """The command line, Spark and the dashboard connect to the server that the Sentinels name."""
-    hosts = ",".join(f"{host}:{port}" for host, port in trio.addresses)
-    url = f"redis+sentinel://{hosts}/{NAME}"
     words = ("CONFIG", "GET", "replica-announce-port")
-    new = str(trio.primary().proxy.port).encode()
-    assert new != str(old.proxy.port).encode()
-    with ServerConnection(url) as connection:
-        assert connection.ask(*words) == [b"replica-announce-port", new]
-    with Servers(Place((parse_url(url),))) as servers:
-        assert servers.ask(StreamName(b"s"), "XLEN", "s") >= 1
+    answer = [b"replica-announce-port", str(group.primary().proxy.port).encode()]
+    with ServerConnection(group.url) as connection:
+        assert connection.ask(*words) == answer
+    with Servers(Place((parse_url(group.url),))) as servers:
+        assert servers.ask(StreamName(b"s0"), "XLEN", "s0") >= 1
 
     async def ask() -> object:
-        link = SingleLink(url)
+        link = SingleLink(group.url)
         try:
             return await link.send([words])
         finally:
             await link.close()
 
-    assert asyncio.run(ask()) == [[b"replica-announce-port", new]]
+    eventually(lambda: asyncio.run(ask()) == [answer], "the dashboard follows")

@@ -2,10 +2,12 @@
 
 A log notes it behind the effects of each batch, inside of the batch's checksum; a snapshot in its aux fields:
 
-    #PSREPL:8371445e8b0c33a19d6e32fd1ffb4bdb1b2ec4c4:1042:0\\r\\n     id, offset, database
-    repl-id, repl-offset, repl-stream-db
+    #PSREPL:8371445e8b0c33a19d6e32fd1ffb4bdb1b2ec4c4:1042:0:p\\r\\n   id, offset, database, role
+    repl-id, repl-offset, repl-stream-db, penstock-role
 
-Redis skips lines that begin with #, and knows the three fields.
+The role is `p` on a primary, and on a former one until it follows another server; it is `r` on a replica. A
+snapshot has it only as the base of a log. Redis skips lines that begin with #. It knows the first three
+fields, and skips the last one.
 """
 
 from __future__ import annotations
@@ -15,25 +17,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 HEAD = b"#PSREPL:"
-_LINE = re.compile(HEAD + rb"([0-9a-f]{40}):(\d{1,18}):(\d{1,9})\r\n")
+_LINE = re.compile(HEAD + rb"([0-9a-f]{40}):(\d{1,18}):(\d{1,9})(:p|:r)?\r\n")
 _ID = re.compile(rb"[0-9a-f]{40}")
+_ROLE = b"penstock-role"
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicationPoint:
     """The data after the first `offset` bytes of the stream with this id.
 
-    `database`: the one that is selected in the stream there.
+    `database`: the one that is selected in the stream there. `of_primary`: the server that noted
+    this was a primary, so some changes may be nowhere else.
     """
 
     id: str
     offset: int
     database: int = 0
+    of_primary: bool = False
 
 
 def encode_point(point: ReplicationPoint) -> bytes:
     """The line of a log."""
-    return b"%s%s:%d:%d\r\n" % (HEAD, point.id.encode(), point.offset, point.database)
+    role = b"p" if point.of_primary else b"r"
+    return b"%s%s:%d:%d:%s\r\n" % (HEAD, point.id.encode(), point.offset, point.database, role)
 
 
 def parse_point_or_none(line: bytes) -> ReplicationPoint | None:
@@ -41,14 +47,15 @@ def parse_point_or_none(line: bytes) -> ReplicationPoint | None:
     found = _LINE.fullmatch(line)
     if found is None:
         return None
-    return ReplicationPoint(found[1].decode(), int(found[2]), int(found[3]))
+    return ReplicationPoint(found[1].decode(), int(found[2]), int(found[3]), found[4] == b":p")
 
 
-def aux_of(point: ReplicationPoint | None) -> dict[bytes, bytes]:
-    """The aux fields of a snapshot."""
+def aux_of(point: ReplicationPoint | None, is_base: bool) -> dict[bytes, bytes]:
+    """The aux fields of a snapshot. `is_base`: it is part of a log."""
     if point is None:
         return {}
-    return {
+    role = {_ROLE: b"p"} if is_base and point.of_primary else {}
+    return role | {
         b"repl-stream-db": b"%d" % point.database,
         b"repl-id": point.id.encode(),
         b"repl-offset": b"%d" % point.offset,
@@ -60,7 +67,8 @@ def point_of_aux_or_none(aux: Mapping[bytes, bytes]) -> ReplicationPoint | None:
     name, offset = aux.get(b"repl-id", b""), aux.get(b"repl-offset", b"")
     if not _ID.fullmatch(name) or not offset.isdigit() or len(offset) > 18:
         return None
-    return ReplicationPoint(name.decode(), int(offset), database_of_aux(aux))
+    of_primary = aux.get(_ROLE) == b"p"
+    return ReplicationPoint(name.decode(), int(offset), database_of_aux(aux), of_primary)
 
 
 def database_of_aux(aux: Mapping[bytes, bytes]) -> int:

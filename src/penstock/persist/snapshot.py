@@ -72,7 +72,7 @@ def write_rdb(
     version = context.compat.rdb_version if options.rdb_version is None else options.rdb_version
     writer = RdbWriter(write, version, options.compress, options.checksum)
     aux = aux_fields(context.compat.redis_version, context.now_ms(), options.used_memory, is_base)
-    writer.begin(aux | aux_of(options.point))
+    writer.begin(aux | aux_of(options.point, is_base))
     write_databases(writer, context.databases)
     writer.end()
 

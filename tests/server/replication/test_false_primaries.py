@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from tests.support.replication.links import (
 )
 from tests.support.servers.durable_bench import DurableBench
 from tests.support.servers.penstock_server import PenstockServer, running_penstock
-from tests.support.servers.raw_redis import Refusal
+from tests.support.servers.raw_redis import Refusal, encode
 from tests.support.servers.redis_server import running_redis
 
 FULL = b"+FULLRESYNC %s 100\r\n" % SOME_ID
@@ -131,8 +132,60 @@ def test_a_link_that_stalls_in_any_state_is_opened_again(replica: PenstockServer
             client.execute_command("REPLICAOF", "127.0.0.1", primary.port)
             eventually(lambda: primary.connections >= 2, f"a second attempt after {replies[-1]!r}")
             assert client.get("kept") == b"1"
+    with FalsePrimary([*HANDSHAKE, FULL + b"$18\r\n" + EMPTY_SNAPSHOT]) as primary:
+        client.execute_command("REPLICAOF", "127.0.0.1", primary.port)
+        eventually(lambda: primary.connections >= 2, "a second attempt after the snapshot")
+        assert "nothing was received for 1 s" in replica.log()
     client.config_set("repl-timeout", 60)
     client.execute_command("REPLICAOF", "NO", "ONE")
+
+
+def test_a_connection_that_is_never_accepted_is_given_up(replica: PenstockServer) -> None:
+    client = client_of(replica.port)
+    client.config_set("repl-timeout", 1)
+    with socket.socket() as listener, ExitStack() as waiting:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        address = listener.getsockname()
+        for _ in range(2):  # the queue of the listener is full then
+            stranger = waiting.enter_context(socket.socket())
+            stranger.setblocking(False)
+            stranger.connect_ex(address)
+        client.execute_command("REPLICAOF", *address)
+        eventually(lambda: "nothing was received" in problem(replica), "the attempt is given up")
+        assert client.ping()
+    client.config_set("repl-timeout", 60)
+    client.execute_command("REPLICAOF", "NO", "ONE")
+
+
+@pytest.mark.parametrize("acks", [0, 1])
+def test_a_replica_that_falls_silent_is_cut_off(acks: int) -> None:
+    """It has its snapshot, and acks it or not."""
+    with (
+        running_penstock(*QUICK, "--repl-timeout", "1") as primary,
+        socket.create_connection(("127.0.0.1", primary.port)) as silent,
+    ):
+        client = client_of(primary.port)
+        silent.sendall(b"REPLCONF capa eof\r\n")
+        assert silent.recv(5) == b"+OK\r\n"
+        silent.sendall(b"PSYNC ? -1\r\n")
+        eventually(lambda: client.info("replication")["connected_slaves"] == 1)
+        silent.sendall(encode([b"REPLCONF", b"ACK", b"0"]) * acks)
+        eventually(lambda: client.info("replication")["connected_slaves"] == 0)
+        assert "this replica has said nothing for 1 s" in primary.log()
+        assert client.set("a", "1")
+
+
+@pytest.mark.parametrize("asked", ["abc", "a" * 41, "g" * 40, "\xff" * 20])
+def test_a_replica_with_an_id_that_is_none_gets_a_snapshot(asked: str) -> None:
+    with running_penstock(*QUICK) as primary:
+        client = client_of(primary.port)
+        client.set("a", "1")
+        with socket.create_connection(("127.0.0.1", primary.port)) as replica:
+            replica.sendall(encode([b"PSYNC", asked.encode(), b"1"]))
+            replica.settimeout(20)
+            assert replica.makefile("rb").readline().startswith(b"+FULLRESYNC ")
+        assert client.get("a") == b"1"
 
 
 def test_a_stream_is_applied_at_every_cut_of_its_bytes(replica: PenstockServer) -> None:

@@ -68,10 +68,14 @@ def test_the_backlog_has_the_last_bytes_at_every_place() -> None:
 
 
 def test_a_point_is_read_as_it_was_written() -> None:
-    point = ReplicationPoint(SOME_ID, 12345)
-    assert parse_point_or_none(encode_point(point)) == point
-    assert point_of_aux_or_none(aux_of(point)) == point
-    assert aux_of(None) == {}
+    for of_primary in (False, True):
+        point = ReplicationPoint(SOME_ID, 12345, 3, of_primary)
+        assert parse_point_or_none(encode_point(point)) == point
+        assert point_of_aux_or_none(aux_of(point, is_base=True)) == point
+    sent = ReplicationPoint(SOME_ID, 12345, 3)
+    assert point_of_aux_or_none(aux_of(point, is_base=False)) == sent
+    assert parse_point_or_none(b"#PSREPL:%s:12345:3\r\n" % SOME_ID.encode()) == sent
+    assert aux_of(None, is_base=True) == {}
 
 
 def test_anything_else_is_no_point() -> None:

@@ -22,7 +22,7 @@ from tests.support.replication.links import (
 )
 from tests.support.replication.proxy import Proxy
 from tests.support.servers.penstock_server import PenstockServer, penstock_command, running_penstock
-from tests.support.servers.redis_server import running_redis
+from tests.support.servers.redis_server import free_port, running_redis
 
 # One of them in each run of make test, both in make soak.
 HOW = cells([signal.SIGKILL, signal.SIGTERM])
@@ -195,7 +195,10 @@ def test_a_demoted_primary_keeps_what_only_it_has_in_a_file(tmp_path: Path) -> N
         assert str(kept) in first.log()
 
 
-def test_a_killed_primary_that_comes_back_keeps_its_data_in_a_directory(tmp_path: Path) -> None:
+@pytest.mark.parametrize("restarted_as", ["a primary", "a replica"])
+def test_a_killed_primary_that_comes_back_keeps_its_data_in_a_directory(
+    tmp_path: Path, restarted_as: str
+) -> None:
     """After the restart it does not know what the others have, and its backlog is empty."""
     with (
         running_penstock(*QUICK, data=tmp_path / "a") as first,
@@ -209,9 +212,15 @@ def test_a_killed_primary_that_comes_back_keeps_its_data_in_a_directory(tmp_path
         fill(first, "only here", 3)
         first.kill()
         fill(second, "there", 5)
-        first.start()
+        if restarted_as == "a primary":
+            first.start()
+            follow(client_of(first.port), second.port)
+        else:
+            first.start("--replicaof", "127.0.0.1", str(free_port()))
+            first.kill()  # it has reached nobody: its changes are still nowhere else
+            first.start("--replicaof", "127.0.0.1", str(second.port))
+            linked(client_of(first.port))
         ours = client_of(first.port)
-        follow(ours, second.port)
         same(ours, theirs)
         [kept] = (tmp_path / "a").glob("dropped-*")
         assert f"kept in {kept}" in first.log()
@@ -219,6 +228,27 @@ def test_a_killed_primary_that_comes_back_keeps_its_data_in_a_directory(tmp_path
     assert penstock("check", str(kept)).returncode == 0
     with running_penstock(*QUICK, data=kept) as found:
         assert client_of(found.port).xlen("s") == 53
+
+
+def test_a_replica_that_was_away_for_too_long_keeps_no_copy(tmp_path: Path) -> None:
+    """Its primary has everything that it had."""
+    with (
+        running_penstock(*QUICK, "--repl-backlog-size", "16kb", data=tmp_path / "a") as primary,
+        running_penstock(*QUICK, data=tmp_path / "b") as replica,
+    ):
+        follow(client_of(replica.port), primary.port)
+        fill(primary, "shared")
+        client = client_of(primary.port)
+        assert client.execute_command("WAITAOF", 1, 1, 20000) == [1, 1]
+        for _ in range(2):
+            replica.kill()
+            for number in range(20):
+                client.set(f"k{number}", "x" * 1000)
+            replica.start("--replicaof", "127.0.0.1", str(primary.port))
+            linked(client_of(replica.port))
+            same(client, client_of(replica.port))
+        assert stats(client)["sync_full"] == 3
+        assert list((tmp_path / "b").glob("dropped-*")) == []
 
 
 def test_a_primary_whose_replica_has_all_keeps_only_its_last_changes(tmp_path: Path) -> None:

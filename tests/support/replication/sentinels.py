@@ -1,15 +1,21 @@
-"""Three penstock servers under three real Sentinels.
+"""Two or three servers, of penstock or of Redis, under three real Sentinels.
 
-Sentinels and servers reach each server through a proxy (proxy.py), which can be cut. Clients connect
-directly, so a test can isolate a primary together with some of its clients.
+Everybody reaches a server through its proxy (proxy.py), which can be cut. It has three ways in:
+
+    peers   the port that the server announces: for Sentinels and the other servers
+    near    for clients that may be cut off together with it
+    far     for all other clients
+
+A test can also connect directly.
 """
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +26,25 @@ from redis.sentinel import Sentinel
 
 from tests.support.replication.links import QUICK, eventually, linked, online
 from tests.support.replication.proxy import Proxy
+from tests.support.servers.durable_redis import DurableRedis, running_durable_redis
 from tests.support.servers.penstock_server import PenstockServer, running_penstock
 from tests.support.servers.redis_server import free_port, redis_program_or_none
 
 NAME = "queue"
 QUORUM = 2
-DOWN_AFTER_MS = 1000
+SENTINELS = 3
+DOWN_AFTER_MS = 1500
 FAILOVER_MS = 4000
+LOG_LINES = 20
+PENSTOCK, REDIS = "penstock", "Redis"
+
+Server = PenstockServer | DurableRedis
 
 
 class Node:
     """One server and its proxy."""
 
-    def __init__(self, server: PenstockServer, proxy: Proxy) -> None:
+    def __init__(self, server: Server, proxy: Proxy) -> None:
         self.server = server
         self.proxy = proxy
         proxy.target = server.port
@@ -46,14 +58,34 @@ class Node:
         self.server.start()
         self.proxy.target = self.server.port
 
+    def heal(self) -> None:
+        """Undo all faults."""
+        if self.server.process.poll() is None:
+            self.server.process.send_signal(signal.SIGCONT)
+        else:
+            self.restart()
+        self.proxy.heal()
 
-class Trio:
-    """The three servers, and a client of the Sentinels."""
 
-    def __init__(self, nodes: list[Node], ports: list[int]) -> None:
+class Group:
+    """The servers, and a client of the Sentinels."""
+
+    def __init__(self, nodes: list[Node], ports: list[int], logs: list[Path]) -> None:
         self.nodes = nodes
+        self._logs = logs
         self.addresses = [("127.0.0.1", port) for port in ports]
         self.sentinel: Any = Sentinel(self.addresses, socket_timeout=2)  # type: ignore[no-untyped-call]
+
+    @property
+    def url(self) -> str:
+        """The URL that penstock's programs take."""
+        hosts = ",".join(f"{host}:{port}" for host, port in self.addresses)
+        return f"redis+sentinel://{hosts}/{NAME}"
+
+    def ends_of_logs(self) -> str:
+        """The last lines of each Sentinel, to explain a failure."""
+        ends = [log.read_text().splitlines()[-LOG_LINES:] for log in self._logs]
+        return "\n".join(line for lines in ends for line in (*lines, ""))
 
     def primary(self) -> Node:
         """The server that the Sentinels name."""
@@ -74,53 +106,72 @@ class Trio:
         return found[0]
 
     def heal(self) -> Node:
-        """Undo all faults, and wait until two replicas follow one primary; return that."""
+        """Undo all faults, and wait until all servers follow one primary; return that."""
         for node in self.nodes:
-            if node.server.process.poll() is not None:
-                node.restart()
-            node.proxy.heal()
+            node.heal()
 
         def is_whole() -> bool:
             primary = self.primary()
             with primary.client() as client:
                 role = client.execute_command("ROLE")
             # A server that is named may still be a replica for a moment.
-            return role[0] in (b"master", "master") and len(role[2]) == 2
+            return role[0] in (b"master", "master") and len(role[2]) == len(self.nodes) - 1
 
-        eventually(is_whole, "one primary with two replicas")
+        eventually(is_whole, "one primary that all others follow")
         return self.primary()
 
 
 @contextmanager
-def running_trio(folder: Path, settings: str) -> Iterator[Trio]:
+def running_group(
+    folder: Path, settings: str, servers: int = 3, kind: str = PENSTOCK
+) -> Iterator[Group]:
     """Start everything. `settings`: lines of the servers' configuration files."""
     with ExitStack() as stack:
         nodes: list[Node] = []
-        for number in range(3):
-            proxy = stack.enter_context(Proxy())
+        for number in range(servers):
+            proxy = stack.enter_context(Proxy("peers", "near", "far"))
             lines = f"replica-announce-port {proxy.port}\n{settings}"
             if nodes:
                 lines += f"replicaof 127.0.0.1 {nodes[0].proxy.port}\n"
-            server = running_penstock(*QUICK, file=lines, data=folder / f"data{number}")
+            server = _running_server(kind, lines, folder / f"data{number}")
             nodes.append(Node(stack.enter_context(server), proxy))
         for node in nodes[1:]:
             with node.client() as client:
                 linked(client)
         with nodes[0].client() as client:
-            online(client, 2)
-        ports = [stack.enter_context(_running_sentinel(nodes[0].proxy.port)) for _ in range(3)]
-        trio = Trio(nodes, ports)
-        eventually(lambda: trio.primary() is nodes[0], "the Sentinels know the primary")
-        eventually(lambda: len(trio.sentinel.discover_slaves(NAME)) == 2, "and the replicas")
+            online(client, servers - 1)
+        first = nodes[0].proxy.port
+        logs = [folder / f"sentinel{number}.log" for number in range(SENTINELS)]
+        ports = [stack.enter_context(_running_sentinel(first, log)) for log in logs]
+        group = Group(nodes, ports, logs)
+        eventually(lambda: group.primary() is nodes[0], "the Sentinels know the primary")
         for port in ports:
-            with redis.Redis(port=port) as client:
-                question = ("SENTINEL", "CKQUORUM", NAME)
-                eventually(lambda: client.execute_command(*question), "they have a quorum")  # noqa: B023
-        yield trio
+            eventually(lambda: _knows_all(port, servers), "each Sentinel knows all")  # noqa: B023
+        yield group
+
+
+def _running_server(kind: str, lines: str, data: Path) -> AbstractContextManager[Server]:
+    if kind == PENSTOCK:
+        return running_penstock(*QUICK, file=lines, data=data)
+    quick = "".join(
+        f"{name.removeprefix('--')} {value}\n"
+        for name, value in zip(QUICK[::2], QUICK[1::2], strict=True)
+    )
+    return running_durable_redis(data, quick + lines)
+
+
+def _knows_all(port: int, servers: int) -> bool:
+    """Tell whether a Sentinel has a quorum and has seen every replica."""
+    with redis.Redis(port=port) as client:
+        client.execute_command("SENTINEL", "CKQUORUM", NAME)
+        known = client.sentinel_master(NAME)
+    return bool(
+        known["num-slaves"] == servers - 1 and known["num-other-sentinels"] == SENTINELS - 1
+    )
 
 
 @contextmanager
-def _running_sentinel(primary_port: int) -> Iterator[int]:
+def _running_sentinel(primary_port: int, log: Path) -> Iterator[int]:
     program = redis_program_or_none()
     assert program is not None
     with tempfile.TemporaryDirectory(prefix="penstock-sentinel-") as folder:
@@ -132,9 +183,10 @@ def _running_sentinel(primary_port: int) -> Iterator[int]:
             f"sentinel down-after-milliseconds {NAME} {DOWN_AFTER_MS}\n"
             f"sentinel failover-timeout {NAME} {FAILOVER_MS}\n"
         )
-        process = subprocess.Popen(
-            [program, str(file), "--sentinel"], stdout=subprocess.DEVNULL, start_new_session=True
-        )
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [program, str(file), "--sentinel"], stdout=output, start_new_session=True
+            )
         try:
             yield port
         finally:

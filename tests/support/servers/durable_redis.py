@@ -1,4 +1,8 @@
-"""Runs a redis-server with an append-only file, which tests kill and start again."""
+"""Runs a redis-server with an append-only file, which tests kill and start again.
+
+with running_durable_redis(folder, file="replicaof 127.0.0.1 6379") as server:
+    server.kill(), server.start()
+"""
 
 from __future__ import annotations
 
@@ -20,10 +24,15 @@ START_SECONDS_MAX = 60.0
 
 
 class DurableRedis:
-    """`start`, `kill` and `port` work as in tests/support/servers/penstock_server.py."""
+    """`start`, `kill` and `port` work as in tests/support/servers/penstock_server.py.
 
-    def __init__(self, folder: Path) -> None:
+    `file`: text of a configuration file, which CONFIG REWRITE may change.
+    """
+
+    def __init__(self, folder: Path, file: str = "") -> None:
         self._folder = folder
+        self._file = folder / "redis.conf"
+        self._file.write_text(file)
         self.port = 0
         self.process: subprocess.Popen[bytes]
 
@@ -43,7 +52,7 @@ class DurableRedis:
         words = [word for name, value in settings.items() for word in (f"--{name}", str(value))]
         with (self._folder / "redis.log").open("ab") as output:
             self.process = subprocess.Popen(
-                [program, *words],
+                [program, str(self._file), *words],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -67,10 +76,10 @@ class DurableRedis:
 
 
 @contextmanager
-def running_durable_redis(folder: Path) -> Iterator[DurableRedis]:
+def running_durable_redis(folder: Path, file: str = "") -> Iterator[DurableRedis]:
     """Start a server on a folder that is kept, and kill it afterwards."""
     folder.mkdir(parents=True, exist_ok=True)
-    server = DurableRedis(folder)
+    server = DurableRedis(folder, file)
     server.start()
     try:
         yield server

@@ -43,9 +43,10 @@ GETACK = encode_command(b"REPLCONF", b"GETACK", b"*")
 class Feed:
     """The stream: begin, end, collect, say, pass_on. `send`: gives bytes to the connected replicas.
 
-    `follows`: this server is a replica, so its own effects are not part of the stream. `asks_acks`: replies
-    wait for acks, so each turn asks for them. `effects_offset`: the end of the last effects. A client that
-    waits for replicas waits for that: the ack that GETACK asks for does not cover its own bytes.
+    `follows`: this server is a replica, so its own effects are not part of the stream. `has_own_changes`:
+    some changes may be nowhere else (own_changes.py); the log notes it. `asks_acks`: replies wait for acks,
+    so each turn asks for them. `effects_offset`: the end of the last effects. A client that waits for
+    replicas waits for that: the ack that GETACK asks for does not cover its own bytes.
     """
 
     def __init__(self, server: Server) -> None:
@@ -54,6 +55,7 @@ class Feed:
         self.backlog: Backlog | None = None
         self.backlog_bytes = BACKLOG_BYTES
         self.follows = False
+        self.has_own_changes = True
         self.asks_acks = False
         self.effects_offset = 0
         self.send: Callable[[bytes], None] = _to_nobody
@@ -115,7 +117,8 @@ class Feed:
         """Where the data stands; None if changes are not counted."""
         if self.backlog is None:
             return None
-        return ReplicationPoint(self.history.id, self.history.offset, self.history.database)
+        history = self.history
+        return ReplicationPoint(history.id, history.offset, history.database, self.has_own_changes)
 
     def hand_over(self) -> None:
         """Put everything that has happened so far into the stream. Not within a transaction."""

@@ -3,8 +3,9 @@
     dropped-1f0a93bc-1043.aof   the changes that it took as a primary, from this offset on; from the backlog
     dropped-1f0a93bc-2210/      its whole log, as a data directory; if the backlog does not have all of them
 
-A server that starts as a primary does not know which of its changes have reached other servers: it may have
-been killed. All its data counts as its own until a replica has acked everything that it started with.
+After a restart a former primary does not know which of its changes have reached other servers: it may have
+been killed. All its data counts as its own until a replica has acked everything that it started with, or
+until a primary continues its history. The log says which role it had (persist/replication_point.py).
 
 If the changes cannot be kept, the data stays, and the link tries again later.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from penstock.persist.replication_point import ReplicationPoint
 from penstock.server.log import LOG
 
 if TYPE_CHECKING:
@@ -23,21 +25,33 @@ _ALL = -1
 
 
 class OwnChanges:
-    """What a primary has changed: begin, begin_unknown, note_ack, end; keep."""
+    """What a primary has changed: begin_after_restart, begin, begin_unknown, note_ack, end; keep."""
 
     def __init__(self, replication: Replication) -> None:
         self._replication = replication
         self._since: int | None = 0  # changes after this offset are its own; None: there are none
         self._unknown_until = 0  # with _ALL: the offset that a replica must ack
 
+    def begin_after_restart(self, recovered: ReplicationPoint | None, is_primary: bool) -> None:
+        """The data is loaded. That of a replica is at its primary; that of a primary may be nowhere else."""
+        offset = 0 if recovered is None else recovered.offset
+        if recovered is not None and not recovered.of_primary and not is_primary:
+            self.end()
+        elif self._replication.has_keys():
+            self.begin_unknown(offset)
+        else:
+            self.begin(offset)
+
     def begin(self, offset: int) -> None:
         """Changes from now on are its own."""
         self._since = offset
+        self._replication.feed.has_own_changes = True
 
     def begin_unknown(self, offset: int) -> None:
         """All data up to an offset may be its own."""
         self._since = _ALL
         self._unknown_until = offset
+        self._replication.feed.has_own_changes = True
 
     def note_ack(self, offset: int) -> None:
         """A replica has everything up to an offset."""
@@ -47,6 +61,7 @@ class OwnChanges:
     def end(self) -> None:
         """The primary has everything that is here."""
         self._since = None
+        self._replication.feed.has_own_changes = False
 
     def keep(self) -> None:
         """Write what may be nowhere else to files. Raises: OSError; then nothing has changed."""

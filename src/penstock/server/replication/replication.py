@@ -116,14 +116,12 @@ class Replication:
         if recovered is not None:
             self.feed.history.adopt(recovered)
         primary = self.setting("replicaof")
+        self.own_changes.begin_after_restart(recovered, is_primary=primary is None)
         if recovered is not None:
             if primary is None:
                 self.feed.history.branch_off()
-            self.own_changes.begin(recovered.offset)
             self.feed.effects_offset = recovered.offset
             self.feed.begin()
-        if primary is None and self.has_keys():
-            self.own_changes.begin_unknown(0 if recovered is None else recovered.offset)
         if primary is not None:
             self.follow(*primary)
 
