@@ -1,11 +1,13 @@
-"""Measures the dashboard: load times of its views, and its memory and CPU with a busy stream.
+"""Measures the dashboard: load times of its views, memory and CPU, with a busy stream and with many streams.
 
-    python benchmarks/dashboard.py [--entries 1000000] [--rounds 5] [--seconds 60] [--rate 50000] [--write]
+    python benchmarks/dashboard.py [--entries 1000000] [--rounds 5] [--seconds 60] [--rate 50000]
+                                   [--streams 10000] [--groups 1000] [--write]
 
 A view counts as loaded when its main content is on the page, in a Chromium with a warm cache. The time of the
 tail is measured from the XADD of another client until the entry is on the page. For the last table, `--rate`
 entries per second are added to a stream whose tail is open; memory and CPU are those of the dashboard
-process. `--write` writes the tables into docs/performance.md.
+process. Then another dashboard shows a server with `--streams` short streams, `--groups` of which have a
+group with pending entries. `--write` writes the tables into docs/performance.md.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,6 +40,7 @@ from tests.support.servers.dashboard import (  # noqa: E402 - found through ROOT
     running_dashboard,
 )
 from tests.support.servers.penstock_server import PenstockServer, running_penstock  # noqa: E402
+from tests.support.servers.redis_server import free_port  # noqa: E402
 
 FIRST_MS = 1_700_000_000_000
 PIPELINED = 5000
@@ -48,10 +52,16 @@ TICKS = os.sysconf("SC_CLK_TCK")
 VIEWS = {
     "streams": ("/streams", "orders"),
     "a stream": ("/stream?name=orders", "sku="),
-    "groups": ("/groups?name=orders", "packers needs"),
+    "groups": ("/groups?name=orders", "packers still needs"),
     "a group": ("/group?name=orders&group=packers", "sku="),
     "structure": ("/structure?name=orders", "lp-count"),
     "pipeline": ("/pipeline", "silver"),
+}
+MANY_VIEWS = {
+    "overview": ("/overview", "in {streams:,} streams"),
+    "streams": ("/streams", "{streams:,} streams"),
+    "streams, searched and sorted": ("/streams?search=s:00&sort=-lag", "s:00"),
+    "workers": ("/workers", "No entry waits"),
 }
 
 
@@ -79,11 +89,27 @@ def fill(client: Any, entries: int) -> None:
     client.xadd("live", {"n": 0})
 
 
-def view_seconds(page: Any, address: str, rounds: int) -> dict[str, list[float]]:
+def fill_many(client: Any, streams: int, groups: int) -> None:
+    """Add many short streams. Each of the first `groups` has a group with a pending entry and a lag."""
+    pipeline = client.pipeline(transaction=False)
+    for number in range(streams):
+        for entry in range(3):
+            pipeline.execute_command("XADD", f"s:{number:05}", "*", "n", entry)
+        if number < groups:
+            pipeline.execute_command("XGROUP", "CREATE", f"s:{number:05}", "g", "0")
+            pipeline.xreadgroup("g", "c", {f"s:{number:05}": ">"}, count=1)
+        if number % PIPELINED == PIPELINED - 1:
+            pipeline.execute()
+    pipeline.execute()
+
+
+def view_seconds(
+    page: Any, address: str, rounds: int, views: dict[str, tuple[str, str]]
+) -> dict[str, list[float]]:
     """The time from the request for each view until its main content is visible."""
-    taken: dict[str, list[float]] = {name: [] for name in VIEWS}
+    taken: dict[str, list[float]] = {name: [] for name in views}
     for _ in range(rounds + 1):
-        for name, (path, text) in VIEWS.items():
+        for name, (path, text) in views.items():
             started = time.perf_counter()
             page.goto(address + path)
             page.locator(".view").get_by_text(text).first.wait_for()
@@ -172,31 +198,85 @@ def hot_rows(page: Any, dashboard: Dashboard, server: PenstockServer, asked: Any
     return rows
 
 
+def metric(port: int, name: str) -> float:
+    """A metric of the dashboard."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+        lines = answer.read().decode().splitlines()
+    return float(next(line.rpartition(" ")[2] for line in lines if line.startswith(name)))
+
+
+def many_rows(driver: Any, asked: Any) -> Rows:
+    """Load times, memory and CPU with many streams and groups. The first sweep ends before the views."""
+    metrics_port = free_port()
+    with running_penstock() as server:
+        with server.client() as client:
+            fill_many(client, asked.streams, asked.groups)
+        url = f"redis://127.0.0.1:{server.port}"
+        with (
+            running_dashboard(url, "--metrics", str(metrics_port)) as dashboard,
+            opened_page(driver) as page,
+        ):
+            while not metric(metrics_port, "penstock_ui_sweep_seconds"):
+                page.wait_for_timeout(200)
+            sweep = metric(metrics_port, "penstock_ui_sweep_seconds")
+            views = {
+                name: (path, text.format(streams=asked.streams))
+                for name, (path, text) in MANY_VIEWS.items()
+            }
+            rows = timed_rows(view_seconds(page, dashboard.address, asked.rounds, views))
+            page.goto(f"{dashboard.address}/overview")
+            pid = dashboard.process.pid
+            cpu, started = cpu_seconds(pid), time.monotonic()
+            page.wait_for_timeout(1000 * asked.seconds / 2)
+            part = (cpu_seconds(pid) - cpu) / (time.monotonic() - started)
+            memory = rss_mb(pid)
+    rows.append(["a sweep over all streams", f"{sweep:.2f} s", ""])
+    rows.append(["overview open: CPU of one core", f"{100 * part:.0f}%", ""])
+    rows.append(["memory", f"{memory:.0f} MB", ""])
+    return rows
+
+
+def timed_rows(times: dict[str, list[float]]) -> Rows:
+    return [
+        [name, f"{statistics.median(values):.2f} s", f"{max(values):.2f} s"]
+        for name, values in times.items()
+    ]
+
+
+@contextmanager
+def opened_page(driver: Any) -> Iterator[Any]:
+    """A page of 1280 pixels in a Chromium of its own."""
+    chromium = driver.chromium.launch(executable_path=chromium_or_none(), args=CHROMIUM_OPTIONS)
+    page = chromium.new_page(viewport={"width": 1280, "height": 900})
+    page.set_default_timeout(120_000)
+    yield page
+    chromium.close()
+
+
 def measured(asked: Any) -> list[tuple[list[str], Rows]]:
     """All tables."""
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 - after the check for Chromium
 
+    with sync_playwright() as driver:
+        first = long_stream_tables(driver, asked)
+        many = many_rows(driver, asked)
+    head = f"{asked.streams:,} streams, {asked.groups:,} groups"
+    return [*first, ([head, "median", "slowest"], many)]
+
+
+def long_stream_tables(driver: Any, asked: Any) -> list[tuple[list[str], Rows]]:
+    """The views of a long stream, and a busy one."""
     with running_penstock() as server, redis.Redis(port=server.port) as client:
         fill(client, asked.entries)
         url = f"redis://127.0.0.1:{server.port}"
-        with running_dashboard(url) as dashboard, sync_playwright() as driver:
-            chromium = driver.chromium.launch(
-                executable_path=chromium_or_none(), args=CHROMIUM_OPTIONS
-            )
-            page = chromium.new_page(viewport={"width": 1280, "height": 900})
-            page.set_default_timeout(120_000)
-            times = view_seconds(page, dashboard.address, asked.rounds)
+        with running_dashboard(url) as dashboard, opened_page(driver) as page:
+            times = view_seconds(page, dashboard.address, asked.rounds, VIEWS)
             times["tail: XADD to page"] = tail_seconds(
                 page, dashboard.address, client, asked.rounds
             )
             hot = hot_rows(page, dashboard, server, asked)
-            chromium.close()
-    rows = [
-        [name, f"{statistics.median(values):.2f} s", f"{max(values):.2f} s"]
-        for name, values in times.items()
-    ]
     return [
-        (["view", "median", "slowest"], rows),
+        (["view", "median", "slowest"], timed_rows(times)),
         (["tail open, after", "memory", "CPU of one core", "age of the newest entry shown"], hot),
     ]
 
@@ -207,6 +287,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--rate", type=int, default=50_000)
+    parser.add_argument("--streams", type=int, default=10_000)
+    parser.add_argument("--groups", type=int, default=1000)
     parser.add_argument("--write", action="store_true")
     asked = parser.parse_args()
     if chromium_or_none() is None:

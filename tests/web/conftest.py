@@ -20,7 +20,7 @@ from tests.support.servers.dashboard import (
 )
 from tests.support.servers.loops import run_apart
 from tests.support.servers.penstock_server import PenstockServer, running_penstock
-from tests.support.servers.redis_server import redis_program_or_none, running_redis
+from tests.support.servers.redis_server import free_port, redis_program_or_none, running_redis
 from tests.web.many_entries import fill
 
 T = TypeVar("T")
@@ -106,6 +106,39 @@ def writing_dashboard(
     options = ("--allow-writes", "--state-dir", str(tmp_path_factory.mktemp("state")))
     with running_dashboard(f"redis://127.0.0.1:{filled.port}", *options) as found:
         yield found
+
+
+@dataclass(frozen=True)
+class SharedDashboard:
+    """A dashboard of two servers with two passwords. `down` does not run."""
+
+    dashboard: Dashboard
+    metrics_port: int
+    operator: str = "open sesame"
+    viewer: str = "let me look"
+
+    @property
+    def address(self) -> str:
+        return self.dashboard.address
+
+
+@pytest.fixture(scope="session")
+def shared_dashboard(filled: PenstockServer) -> Iterator[SharedDashboard]:
+    """A dashboard of several servers for viewers and operators, with metrics."""
+    pytest.importorskip("nicegui", reason=NO_UI)
+    port, metrics_port = free_port(), free_port()
+    options = ("--url", f"down=redis://127.0.0.1:{port}", "--allow-writes")
+    passwords = {
+        "PENSTOCK_UI_PASSWORD": SharedDashboard.operator,
+        "PENSTOCK_UI_VIEWER_PASSWORD": SharedDashboard.viewer,
+    }
+    with running_dashboard(
+        f"prod=redis://127.0.0.1:{filled.port}",
+        *options,
+        *("--metrics", str(metrics_port)),
+        **passwords,
+    ) as found:
+        yield SharedDashboard(found, metrics_port)
 
 
 @pytest.fixture(scope="session")

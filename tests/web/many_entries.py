@@ -15,8 +15,22 @@ EVIL = b"\x1b]0;evil\x07<script>alert('evil')</script><img src=x onerror=alert(1
 ODD_NAME = b"odd\xff\\name <b>"
 
 
+def fill_workers(client: Any) -> None:
+    """What workers of a handler store: one entry runs, one waits for its next attempt, one is dead."""
+    for number in range(3):
+        client.xadd("charges", {"amount": number}, id=f"{FIRST_MS + number}-0")
+    client.xgroup_create("charges", "shop", id="0")
+    client.xreadgroup("shop", "host-12-0123abcd", {"charges": ">"})
+    client.xack("charges", "shop", f"{FIRST_MS}-0")
+    waiting = ("XCLAIM", "charges", "shop", "waiting", 0, f"{FIRST_MS + 1}-0")
+    client.execute_command(*waiting, "IDLE", 86_000_000, "RETRYCOUNT", 4)
+    facts = {"_reason": "ValueError: card declined", "_traceback": "Traceback: ...", "_attempts": 8}
+    origin = {"_source_stream": "charges", "_source_id": f"{FIRST_MS}-0", "_group": "shop"}
+    client.xadd("charges:dead", {"amount": 0} | facts | origin | {"_consumer": "host-12-0123abcd"})
+
+
 def fill(client: Any) -> None:
-    """A long stream with groups, a stream of unusual values, and the output of a pipeline."""
+    """A long stream with groups, a stream of unusual values, a pipeline, and a handler of workers."""
     pipeline: Any = client.pipeline(transaction=False)
     for number in range(ENTRIES):
         pipeline.execute_command(
@@ -41,6 +55,9 @@ def fill(client: Any) -> None:
     client.xdel("sensors", f"{FIRST_MS + 990}-0", f"{FIRST_MS + 990 * 3}-0")
     client.xadd("live", {"n": "0"})
     for batch in range(3):
-        told = {"pipeline": "shop", "output": "silver", "batch": batch, "rows": 100, "seconds": 0.5}
-        client.xadd("penstock:metrics", told | {"rows_per_second": 200.0, "lag": 7, "pending": 0})
+        for output, rows in (("bronze", 101), ("silver", 100), ("reject", 1)):
+            told = {"pipeline": "shop", "output": output, "batch": batch, "rows": rows, "read": 101}
+            told |= {"query": "main", "source": "orders", "seconds": 0.5, "lag": 7, "pending": 0}
+            client.xadd("penstock:metrics", told | {"rows_per_second": 200.0})
+    fill_workers(client)
     client.xadd("orders:rejected", {"_reason": "qty_positive", "raw": "x"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.client.address import BadUrl
+from penstock.web.http.sessions import Role, Session
 from penstock.web.refusal import Refused
 from penstock.web.server.asking import READS, ServerClient, ServerUnreachable
 from tests.support.servers.penstock_server import running_penstock
@@ -38,12 +39,15 @@ def test_a_command_that_is_not_a_read_is_not_sent(live: Live, words: tuple[str, 
 
 def test_a_change_is_refused_on_a_read_only_dashboard(live: Live) -> None:
     with pytest.raises(Refused, match="--allow-writes"):
-        live.ask(lambda server: server.change("XADD", "s", "*", "a", "1"))
+        live.ask(lambda server: server.change(Session(Role.OPERATOR), "XADD", "s", "*", "a", "1"))
     assert live.client.exists("s") == 0
 
 
 def test_a_change_is_made_if_allowed(live: Live) -> None:
-    live.ask(lambda server: server.change("XADD", "s", "1-0", "a", "1"), allow_writes=True)
+    live.ask(
+        lambda server: server.change(Session(Role.OPERATOR), "XADD", "s", "1-0", "a", "1"),
+        allow_writes=True,
+    )
     assert live.client.xlen("s") == 1
 
 
@@ -96,3 +100,19 @@ def test_a_bad_url_is_refused_without_quoting_it(url: str) -> None:
     with pytest.raises(BadUrl) as caught:
         ServerClient(url)
     assert "pa/ss" not in str(caught.value)
+
+
+def test_a_change_of_a_viewer_is_refused(live: Live) -> None:
+    viewer = Session(Role.VIEWER)
+    with pytest.raises(Refused, match="log in as an operator"):
+        live.ask(
+            lambda server: server.change(viewer, "XADD", "s", "*", "a", "1"), allow_writes=True
+        )
+    assert live.client.exists("s") == 0
+
+
+def test_a_change_after_the_logout_is_refused(live: Live) -> None:
+    gone = Session(Role.OPERATOR, is_open=False)
+    with pytest.raises(Refused, match="logged out"):
+        live.ask(lambda server: server.change(gone, "XADD", "s", "*", "a", "1"), allow_writes=True)
+    assert live.client.exists("s") == 0

@@ -12,6 +12,7 @@ value_text       text to typed values
 arrow_batch      Arrow schema and record batches
 replies          values from replies in RESP2
 dead_letters     the commands that redrive dead letters
+retention        what a retention rule would remove
 xinfo            replies of XINFO as dataclasses
 bounded_replies  parsers for redis-py that limit the size of replies
 """

@@ -6,6 +6,7 @@ to its group as a row that is due. If it is no longer in its stream, it is added
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from penstock.core.stream_id import StreamID
@@ -23,8 +24,26 @@ FACTS = (REASON, SOURCE_STREAM, SOURCE_ID, TRACEBACK, ATTEMPTS, GROUP, CONSUMER)
 # The same as in the engine, which this package may not import; a test compares them.
 WAITING = b"waiting"
 WINDOW_MS = 86_400_000
+DELAYED_SUFFIX = b":delayed"
+_DELAYING = b"-"  # the consumer of delayed entries
+_WORKER = re.compile(rb".+-\d+-[0-9a-f]{8}", re.DOTALL)  # host, process, random
 
 Word = str | bytes | int
+
+
+def is_worker(consumer: bytes) -> bool:
+    """Whether a consumer has the name of a worker (penstock.work.names)."""
+    return _WORKER.fullmatch(consumer) is not None
+
+
+def has_due_time(consumer: bytes) -> bool:
+    """Whether the idle times of a consumer's rows say when they are due, and nothing about their age."""
+    return consumer in (WAITING, _DELAYING) or is_worker(consumer)
+
+
+def due_in_ms(idle_ms: int) -> int:
+    """The time until such a row is due: for its next attempt, or for other workers. 0 if it is."""
+    return max(0, WINDOW_MS - idle_ms)
 
 
 def facts_of(fields: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:

@@ -10,25 +10,47 @@ from nicegui import app, ui
 from nicegui.server import Server
 
 from penstock.web.board import Board, Settings
+from penstock.web.elements.unconnected import delete_unconnected, open_pages
 from penstock.web.http.auth import Gate, proxy_options
 from penstock.web.http.certificates import Certificates
 from penstock.web.http.plain_page import not_found_page
-from penstock.web.pages import export, group, groups, overview, pipeline, stream, streams, structure
+from penstock.web.metrics import DashboardMetrics, RequestCounter
+from penstock.web.pages import (
+    export,
+    group,
+    groups,
+    overview,
+    retention,
+    servers,
+    stream,
+    streams,
+    structure,
+)
+from penstock.web.pages.jobs import pipeline, workers
 from penstock.web.pages.server import clients, configuration, replication, slow_log
 
 # Messages kept for a browser that reconnects; each may be as large as a table.
 MESSAGES_KEPT = 20
 END_SECONDS_MAX = 2
+PAGES = (
+    *(overview, streams, stream, groups, group, retention, structure, pipeline, workers, export),
+    *(replication, clients, slow_log, configuration),
+)
 
 
 def run(settings: Settings) -> None:
     """Serve the dashboard until a signal stops it. Raises: BadUrl, ArchiveError."""
-    board = Board(settings)
+    boards = [Board(settings, server) for server in settings.servers]
     tasks: set[asyncio.Task[None]] = set()
+    metrics = DashboardMetrics(boards, open_pages)
 
     async def begin() -> None:
-        for work in (board.health, board.catalogue, board.figures, board.watch, board.recorder):
-            tasks.add(asyncio.create_task(work.run()))
+        for board in boards:
+            for work in (board.health, board.catalogue, board.figures, board.watch, board.recorder):
+                tasks.add(asyncio.create_task(work.run()))
+        tasks.add(asyncio.create_task(delete_unconnected()))
+        if settings.metrics_port is not None:
+            await metrics.listen(settings.metrics_port)
         context = Server.instance.config.ssl
         if settings.certificate is not None and context is not None:
             files = Certificates(context, settings.certificate, settings.key)
@@ -37,19 +59,23 @@ def run(settings: Settings) -> None:
     async def end() -> None:
         for task in tasks:
             task.cancel()
-        await board.server.close()
-        board.recorder.close()
+        metrics.close()
+        for board in boards:
+            await board.server.close()
+            board.recorder.close()
 
     app.on_startup(begin)
     app.on_shutdown(end)
-    app.add_middleware(Gate, password=settings.password)
+    app.add_middleware(Gate, password=settings.password, viewer_password=settings.viewer_password)
+    app.add_middleware(RequestCounter, requests=metrics.requests)
     app.add_exception_handler(404, _not_found)
     # No loading bar for background requests: it is of no use, and screen readers would announce it.
     app.config.quasar_config["loadingBar"] = {"skipHijack": True}
-    for page in (replication, clients, slow_log, configuration):
-        page.register(board)
-    for page in (overview, streams, stream, groups, group, structure, pipeline, export):
-        page.register(board)
+    if settings.has_several:
+        servers.register(boards)
+    for board in boards:
+        for page in PAGES:
+            page.register(board)
     ui.run(
         host=settings.bind,
         port=settings.port,

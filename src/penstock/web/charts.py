@@ -10,8 +10,9 @@ from penstock.core.stream_id import StreamID
 from penstock.human.show import harmless
 from penstock.web.design.colours import CHART_EDGE, CHART_FAINT, CHART_SERIES, CHART_TEXT
 from penstock.web.model.facts import StreamFacts
-from penstock.web.model.groups import PendingEntry, place
+from penstock.web.model.groups import PendingEntry
 from penstock.web.model.history import Sample
+from penstock.web.model.time_line import place
 
 Options = dict[str, Any]
 Line = tuple[str, list[tuple[float, float | None]]]
@@ -35,7 +36,7 @@ def lines(title: str, series: Sequence[Line], whole: bool = False) -> Options:
         "color": list(CHART_SERIES),
         "textStyle": {"color": CHART_TEXT},
         "aria": described(f"{title} over time", [_range_text(name, rows) for name, rows in series]),
-        "grid": {"left": 4, "right": 16, "top": 36, "bottom": 4, "containLabel": True},
+        "grid": {"left": 4, "right": 28, "top": 36, "bottom": 4, "containLabel": True},
         "legend": {
             "top": 0,
             "left": 0,

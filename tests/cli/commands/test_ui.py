@@ -67,3 +67,23 @@ def test_the_help_has_examples(penstock: CommandLine) -> None:
     text = penstock.run("ui", "--help").stdout
     assert "penstock ui --allow-writes" in text
     assert "PENSTOCK_UI_PASSWORD" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--viewer-password", "look"), "needs a password for operators too"),
+        (("--viewer-password", "x", "--password", "x"), "must differ"),
+        (("--metrics", "8379"), "must differ from the port"),
+        (("--url", "redis://h", "--url", "redis://h"), "two servers have the name h-6379"),
+        (("--url", "a=redis://h", "--url", "a=redis://i"), "two servers have the name a"),
+        (("--url", "a=http://h"), "expected redis://"),
+    ],
+)
+def test_options_that_do_not_go_together(
+    penstock: CommandLine, words: tuple[str, ...], said: str
+) -> None:
+    port = () if "--metrics" in words else ("--port", str(free_port()))
+    code, text = penstock.error("ui", *port, *words)
+    assert code == 2
+    assert said in text

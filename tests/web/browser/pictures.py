@@ -12,6 +12,11 @@ from tests.support.source_tree import ROOT
 PICTURES = os.environ.get("PENSTOCK_SCREENSHOTS") == "1"
 IMAGES = ROOT / "docs" / "images"
 SECONDS = 20
+# The queries of a pipeline, and the share of its entries that each output gets.
+QUERIES = {
+    "main": {"bronze": 1, "silver": 0.98, "reject": 0.02},
+    "revenue_by_minute": {"revenue_by_minute": 0.03, "revenue_by_minute.stream": 0.03},
+}
 
 
 def screenshot(page: Any, name: str, height: int) -> None:
@@ -100,14 +105,18 @@ def pipeline_picture(page: Any, address: str, client: Any) -> None:
     page.goto(f"{address}/pipeline?only=orders")
     origin = {"_source_stream": "orders", "_source_id": "1700000000000-0"}
     for second in seconds(page):
-        for place, output in enumerate(("bronze", "silver", "gold")):
-            rows = 900 - 200 * place + 15 * (second * (place + 3) % 11)
-            told = {"pipeline": "orders", "output": output, "batch": second, "rows": rows}
-            told |= {"seconds": 0.2 + rows / 5000, "rows_per_second": rows / (0.2 + rows / 5000)}
-            client.xadd(
-                "penstock:metrics", told | {"lag": 90 * place + 8 * (second * 3 % 7), "pending": 0}
-            )
+        for number in range(40):
+            client.xadd("orders", {"sku": f"A{number}", "qty": second})
+        for place, (query, outputs) in enumerate(QUERIES.items()):
+            read = 900 - 100 * place + 15 * (second * (place + 3) % 11)
+            told = {"pipeline": "orders", "query": query, "source": "orders", "batch": second}
+            told |= {"read": read, "seconds": 0.2 + read / 5000, "pending": 0}
+            told |= {"rows_per_second": read / (0.2 + read / 5000)}
+            told |= {"lag": 90 * place + 8 * (second * 3 % 7)}
+            for output, share in outputs.items():
+                rows = {"output": output, "rows": int(read * share)}
+                client.xadd("penstock:metrics", told | rows)
         if second % 7 == 3:
             reason = {"_reason": ("qty_positive", "parse:price")[second % 2]}
             client.xadd("orders:rejected", {"sku": "A7", "qty": -second} | reason | origin)
-    screenshot(page, "pipeline", 1180)
+    screenshot(page, "pipeline", 900)

@@ -22,14 +22,21 @@ VIEWS = {
     "/stream?name=orders": "sku=A",
     "/groups?name=orders": "What blocks trimming",
     "/group?name=orders&group=packers": "ann",
+    "/retention?name=orders&rule=length%201000": "Removes",
     "/structure?name=evil": "lp-count",  # a short one: axe looks at every piece
     "/pipeline": "silver",
+    "/workers": "card declined",
     "/replication": "primary",
     "/clients": "clients",
     "/slowlog": "slowlog-log-slower-than",
     "/configuration": "maxclients",
 }
 COMBINATIONS = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dark")]
+# A line needs two samples.
+HAS_LINES = """() => [...document.querySelectorAll('.nicegui-echart')].some((one) => {
+  const series = getElement(Number(one.id.slice(1)))?.chart?.getOption()?.series ?? [];
+  return series.length == 3 && series.every((line) => line.type == 'line' && line.data.length >= 2);
+})"""
 NEAR = 24  # of a colour's three channels together; the edges of lines are blended
 
 
@@ -95,9 +102,8 @@ def test_lines_of_charts_have_contrast(
     chart.scroll_into_view_if_needed()
     expect(chart.locator("canvas")).to_be_visible()
     page.wait_for_function("() => document.querySelector('.view').innerText.includes('g2')")
-    page.wait_for_timeout(
-        5000
-    )  # lines need two samples; the pixels of a canvas cannot be waited for
+    page.wait_for_function(HAS_LINES)
+    page.wait_for_timeout(300)  # the pixels of a canvas cannot be waited for
     shown = colours_of(page, chart)
     check_is_drawn(shown, colours.CHART_SERIES[:3], is_dark(page))
 

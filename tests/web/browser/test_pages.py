@@ -34,30 +34,27 @@ VIEWS = {
     "/groups?name=orders": "What blocks trimming",
     "/group?name=orders&group=packers": "ann",
     "/structure?name=orders": "lp-count",
+    "/retention?name=orders&rule=length%201000": "Removes",
     "/pipeline": "silver",
+    "/workers": "card declined",
 }
 
 
 @pytest.mark.parametrize("path", VIEWS)
-def test_every_page_loads(
+def test_every_page_loads_and_fits(
     dashboard: Dashboard, visitor: Visitor, filled: PenstockServer, path: str
 ) -> None:
     page = visitor.goto(dashboard, path)
     expect(page.locator(".view")).to_contain_text(VIEWS[path])
-    assert page.locator("table th[scope=col]").count() > 0
+    assert page.locator("table th[scope=col], .card").count() > 0
     expect(page.locator("[role=alert]")).to_be_hidden()
     check_can_be_used_without_eyes(page)
+    page.set_viewport_size({"width": 390, "height": 844})
+    root = "document.documentElement"  # no page is wider than a phone
+    page.wait_for_function(f"{root}.scrollWidth == {root}.clientWidth")
     if PICTURES:
+        page.set_viewport_size({"width": 1280, "height": 900})
         take_picture(page, dashboard.address, filled, path)
-
-
-@pytest.mark.parametrize("path", VIEWS)
-def test_no_page_is_wider_than_a_phone(dashboard: Dashboard, visitor: Visitor, path: str) -> None:
-    visitor.page.set_viewport_size({"width": 390, "height": 844})
-    page = visitor.goto(dashboard, path)
-    expect(page.locator(".view")).to_contain_text(VIEWS[path])
-    root = "document.documentElement"
-    assert page.evaluate(f"{root}.scrollWidth - {root}.clientWidth") == 0
 
 
 def test_streams_are_searched_sorted_and_linked(
@@ -123,6 +120,70 @@ def seek(page: Any, text: str) -> None:
 
 def first_id(page: Any) -> Any:
     return page.locator("tbody tr").first.locator("button.open")
+
+
+def test_the_slider_jumps_to_a_moment(dashboard: Dashboard, visitor: Visitor) -> None:
+    page = visitor.goto(dashboard, "/stream?name=orders")
+    slider = page.get_by_role("slider", name="time of the first entry shown")
+    expect(slider).to_have_attribute("aria-valuenow", "1000")
+    slider.locator("[tabindex='0']").press("PageDown")
+    expect(slider).to_have_attribute("aria-valuenow", "990")
+    page.wait_for_url(re.compile("at="))
+    expect(first_id(page)).to_have_text(f"{FIRST_MS + (ENTRIES - 1) * STEP_MS * 990 // 1000}-0")
+    box = slider.bounding_box()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(slider).to_have_attribute("aria-valuenow", re.compile("^(49|50)"))
+    middle = FIRST_MS + ENTRIES * STEP_MS // 2
+    near = "|".join(str(moment)[:8] for moment in (middle - 10_000, middle))
+    expect(first_id(page)).to_have_text(re.compile(f"^({near})"))
+
+
+def test_a_retention_rule_is_tried(
+    dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
+) -> None:
+    page = visitor.goto(dashboard, "/retention?name=orders&rule=length%201000")
+    expect(page.locator(".view")).to_contain_text("No rule of stream-retention matches")
+    removed = f"Removes {ENTRIES - 1001:,} of {ENTRIES - 1:,} entries"
+    expect(page.locator(".view")).to_contain_text(removed)
+    page.get_by_role("checkbox", name="acknowledged by every group").click()
+    expect(page.locator(".view")).to_contain_text("Removes nothing")
+    expect(page.get_by_role("link", name="Group packers needs")).to_be_visible()
+    page.wait_for_url(re.compile("acked"))
+    expect(page.get_by_text("stream-retention orders length 1000 acked yes")).to_be_visible()
+    page.get_by_label("beyond this many entries").fill("many")
+    expect(page.locator(".view")).to_contain_text("length must be a number")
+    with filled.client() as client:
+        assert client.xlen("orders") == ENTRIES - 1
+
+
+def test_pipelines_are_a_flow(
+    dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
+) -> None:
+    page = visitor.goto(dashboard, "/pipeline?only=shop")
+    flow = page.get_by_role("group", name="pipeline shop")
+    expect(flow.locator(".node")).to_have_count(5)
+    expect(flow.locator(".node.source")).to_contain_text("orders")
+    expect(flow.locator(".node.output").last.locator(".level.warn")).to_contain_text("3")
+    with filled.client() as client:
+        failed = {"pipeline": "shop", "output": "silver", "error": "disk full"}
+        added = client.xadd("penstock:metrics", failed)
+        expect(flow).to_contain_text("silver failed")
+        expect(flow).to_contain_text("disk full")
+        client.xdel("penstock:metrics", added)
+        expect(flow).not_to_contain_text("disk full")
+    flow.get_by_role("link", name="orders").click()
+    page.wait_for_url("**/stream?name=orders")
+
+
+def test_workers_are_shown_with_their_failures(dashboard: Dashboard, visitor: Visitor) -> None:
+    page = visitor.goto(dashboard, "/workers")
+    handlers = page.get_by_role("table", name="handlers")
+    expect(handlers).to_contain_text("card declined")
+    failing = page.get_by_role("table", name="entries that fail")
+    expect(failing).to_contain_text("waits for its next attempt")
+    dead = page.get_by_role("table", name="newest dead letters")
+    dead.locator("button.open").first.click()
+    expect(page.get_by_role("dialog")).to_contain_text("Traceback")
 
 
 def test_a_filter_shows_what_matches(dashboard: Dashboard, visitor: Visitor) -> None:
@@ -205,7 +266,7 @@ def test_a_name_of_any_bytes_has_a_page(dashboard: Dashboard, visitor: Visitor) 
     page = visitor.goto(dashboard, "/streams?search=odd")
     page.get_by_role("link", name="odd\\xff\\name <b>").click()
     expect(page.locator("tbody")).to_contain_text("a=1")
-    page.goto(dashboard.address + link("structure", ODD_NAME))
+    page.goto(f"{dashboard.address}/{link('structure', ODD_NAME)}")
     expect(page.locator(".view")).to_contain_text("all are shown")
 
 

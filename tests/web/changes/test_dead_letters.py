@@ -10,7 +10,8 @@ from penstock.core.stream_id import StreamID
 from penstock.engine.commands.work import rows
 from penstock.web.changes.dead_letters import plan_redrive_dead
 from penstock.web.changes.entry_changes import carry_out
-from penstock.web.model.dead_letters import dead_letters_of
+from penstock.web.http.sessions import Role, Session
+from penstock.web.jobs.dead_letters import dead_letters_of
 from penstock.web.refusal import Refused
 from penstock.web.server.asking import ServerClient
 from tests.web.conftest import Live
@@ -21,7 +22,7 @@ FACTS = {"_source_stream": "s", "_group": "g", "_reason": "ValueError: no", "_at
 async def redrive(server: ServerClient) -> list[str]:
     chosen = await dead_letters_of(server, b"s")
     change = await plan_redrive_dead(server, b"s", chosen)
-    await carry_out(server, change)
+    await carry_out(server, Session(Role.OPERATOR), change)
     return list(change.effects)
 
 

@@ -18,6 +18,7 @@ from penstock.web.changes.entry_changes import (
     plan_trim_before,
     plan_trim_to_length,
 )
+from penstock.web.http.sessions import Role, Session
 from penstock.web.model.facts import StreamFacts, one_stream
 from penstock.web.refusal import Refused
 from penstock.web.server.asking import ServerClient
@@ -32,7 +33,7 @@ def test_a_plan_changes_nothing_and_a_read_only_dashboard_refuses_it(
         facts = await one_stream(server, b"s")
         change = await plan_trim_before(server, facts, StreamID(5, 0))
         with pytest.raises(Refused, match="--allow-writes"):
-            await carry_out(server, change)
+            await carry_out(server, Session(Role.OPERATOR), change)
 
     stream_of_ten.ask(run)
     assert stream_of_ten.client.xlen("s") == 10
@@ -96,9 +97,9 @@ def test_a_trim_keeps_entries_added_after_the_plan(stream_of_ten: Live) -> None:
         of_all = await plan_trim_before(server, facts, StreamID(10**6, 0))
         of_none = await plan_trim_to_length(server, facts, 10)
         stream_of_ten.client.xadd("s", {"n": "new"}, id="11-0")
-        await carry_out(server, of_none)
+        await carry_out(server, Session(Role.OPERATOR), of_none)
         assert stream_of_ten.client.xlen("s") == 11
-        await carry_out(server, of_all)
+        await carry_out(server, Session(Role.OPERATOR), of_all)
 
     stream_of_ten.ask(run, allow_writes=True)
     assert [id_ for id_, _ in stream_of_ten.client.xrange("s")] == [b"11-0"]

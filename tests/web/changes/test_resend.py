@@ -14,8 +14,8 @@ from penstock.web.changes.resend import (
     plan_resend,
     redriven,
 )
+from penstock.web.jobs.pipelines import REASON
 from penstock.web.model.facts import StreamFacts
-from penstock.web.model.pipelines import REASON
 from penstock.web.refusal import Refused
 from penstock.web.server.asking import ServerClient
 from tests.web.changes.planned import planned
@@ -36,7 +36,7 @@ def test_a_redriven_reject_has_the_fields_of_a_replay() -> None:
 
 
 def test_rejects_use_the_field_names_of_pipelines() -> None:
-    frames = pytest.importorskip("penstock.spark.pipeline.frames", reason="no pyspark")
+    frames = pytest.importorskip("penstock.spark.pipeline.rows.frames", reason="no pyspark")
     ours = (REASON.decode(), SOURCE_STREAM.decode(), SOURCE_ID.decode())
     assert ours == (frames.REASON, frames.SOURCE_STREAM, frames.SOURCE_ID)
 

@@ -25,7 +25,13 @@ def pairs() -> Iterator[tuple[str, str, str]]:
         for name in ("link", "primary"):
             for ground in (theme["ground"], theme["card"]):
                 yield f"{name}, focused", theme[name], mixed(theme[name], ground, FOCUSED)
-    for ground in (colours.WRITES, colours.UNREACHABLE, colours.DONE, colours.APPLY):
+    for ground in (
+        colours.WRITES,
+        colours.UNREACHABLE,
+        colours.DONE,
+        colours.APPLY,
+        colours.NOTICE,
+    ):
         yield "white", colours.ON_BAR, ground
     for kind, ground in colours.PIECES.items():
         yield f"bytes: {kind}", colours.PIECE_TEXT, ground

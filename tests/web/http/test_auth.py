@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import pytest
 
 from penstock.web.http import auth as module
+from penstock.web.http import sessions
 from penstock.web.http.auth import (
     COOKIE,
     Gate,
@@ -20,6 +21,7 @@ from penstock.web.http.auth import (
     proxy_options,
 )
 from penstock.web.http.guesses import AT_ONCE_MAX, peer_of
+from penstock.web.http.sessions import Role, Session, session_of
 from tests.support.servers.loops import run_apart
 
 Answer = tuple[int, dict[str, str], bytes]
@@ -273,3 +275,57 @@ def test_an_ipv6_prefix_is_one_peer(address: str, peer: str) -> None:
 )
 def test_the_form_does_not_redirect_to_other_sites(target: str) -> None:
     assert own_path(target) == "/"
+
+
+def log_in(gate: Gate, password: str) -> str:
+    """The cookie of a login."""
+    status, headers, _ = visit(gate, "/login", "POST", urlencode({"password": password}).encode())
+    assert status == 303
+    return headers["set-cookie"].partition(";")[0]
+
+
+def test_each_password_gives_its_role() -> None:
+    seen: list[Role] = []
+
+    async def remember(scope: Scope, receive: Receive, send: Send) -> None:
+        seen.append(session_of(scope).role)
+        await inside(scope, receive, send)
+
+    gate = Gate(remember, "secret", "look")
+    for password in ("secret", "look"):
+        assert visit(gate, "/streams", cookie=log_in(gate, password))[0] == 200
+    visit(Gate(remember))
+    assert seen == [Role.OPERATOR, Role.VIEWER, Role.OPERATOR]
+    assert session_of({}).role is Role.VIEWER
+
+
+def test_a_viewer_can_log_in_again_as_an_operator() -> None:
+    gate = Gate(inside, "secret", "look")
+    status, _, body = visit(gate, "/login", cookie=log_in(gate, "look"))
+    assert (status, b"Dashboard password" in body) == (200, True)
+
+
+def test_a_logout_ends_the_session_everywhere() -> None:
+    found: list[Session] = []
+
+    async def remember(scope: Scope, receive: Receive, send: Send) -> None:
+        found.append(session_of(scope))
+        await inside(scope, receive, send)
+
+    gate = Gate(remember, "secret")
+    cookie, other = log_in(gate, "secret"), log_in(gate, "secret")
+    visit(gate, "/streams", cookie=cookie)
+    status, headers, _ = visit(gate, "/logout", cookie=cookie)
+    assert (status, headers["location"]) == (303, "/login")
+    assert "Max-Age=0" in headers["set-cookie"]
+    assert visit(gate, "/streams", cookie=cookie)[0] == 303
+    assert not found[0].may_change
+    assert visit(gate, "/streams", cookie=other)[0] == 200
+
+
+def test_the_oldest_session_ends_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "SESSIONS_MAX", 2)
+    gate = Gate(inside, "secret")
+    first, *others = (log_in(gate, "secret") for _ in range(3))
+    assert visit(gate, cookie=first)[0] == 303
+    assert [visit(gate, cookie=other)[0] for other in others] == [200, 200]

@@ -65,3 +65,10 @@ def test_other_keys_are_not_exported(
     live.client.set("word", "x")
     with pytest.raises(Refused, match=said):
         live.ask(lambda server: find_selection(server, {"name": name} | more))
+
+
+def test_formulas_are_defused_unless_they_are_kept() -> None:
+    assert not parse_selection({"name": "s"}, NOW_MS).keeps_formulas
+    assert parse_selection({"name": "s", "formulas": "keep"}, NOW_MS).keeps_formulas
+    with pytest.raises(ValueError, match="defuse or keep"):
+        parse_selection({"name": "s", "formulas": "yes"}, NOW_MS)

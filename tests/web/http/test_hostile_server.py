@@ -9,6 +9,7 @@ import pytest
 from penstock.client import bounded_replies
 from penstock.client.replies import UnexpectedReply
 from penstock.core.stream_id import SMALLEST
+from penstock.web.http.sessions import Role, Session
 from penstock.web.model.exports import ExportSelection, export
 from penstock.web.model.facts import StreamFacts, one_stream, stream_facts
 from penstock.web.model.groups import consumers_of, pending_of
@@ -29,7 +30,7 @@ async def export_all(server: ServerClient) -> object:
 
 QUESTIONS: dict[str, Callable[[ServerClient], Awaitable[object]]] = {
     "ask": lambda server: server.ask("XLEN", "s"),
-    "change": lambda server: server.change("XADD", "s", "*", "a", "1"),
+    "change": lambda server: server.change(Session(Role.OPERATOR), "XADD", "s", "*", "a", "1"),
     "scan": lambda server: server.scan(b"0"),
     "time": lambda server: server.now_ms(),
     "facts": lambda server: stream_facts(server, [b"s", b"t"]),

@@ -88,7 +88,7 @@ def test_a_csv_cell_that_a_spreadsheet_could_run_gets_an_apostrophe(
     before: str, formula: str
 ) -> None:
     text = f"{before}{formula}HYPERLINK(1)"
-    writer = CsvWriter(b"s")
+    writer = CsvWriter(ExportSelection(b"s"))
     data = writer.write([Entry(StreamID(1, 0), [(text.encode(), text.encode())])])
     heading, row = csv.reader(io.StringIO(data.decode(), newline=""))
     assert (heading[2], row[2]) == (f"'{text}", f"'{text}")
@@ -96,7 +96,7 @@ def test_a_csv_cell_that_a_spreadsheet_could_run_gets_an_apostrophe(
 
 @pytest.mark.parametrize("text", ["\nx", "\tx", "\rx", "\0x", "\t", "\r"])
 def test_a_csv_cell_with_a_control_character_in_front_gets_an_apostrophe(text: str) -> None:
-    data = CsvWriter(b"s").write([Entry(StreamID(1, 0), [(b"a", text.encode())])])
+    data = CsvWriter(ExportSelection(b"s")).write([Entry(StreamID(1, 0), [(b"a", text.encode())])])
     _, row = csv.reader(io.StringIO(data.decode(), newline=""))
     assert row[2] == f"'{text}"
 
@@ -105,7 +105,7 @@ def test_a_csv_cell_with_a_control_character_in_front_gets_an_apostrophe(text: s
     "text", ["", " ", "-1", "+1.5e3", " -1", "a=1", "x\n=1", '"a"', "1-0", "ﬁ", "日本", "{}"]
 )
 def test_other_csv_cells_are_unchanged(text: str) -> None:
-    data = CsvWriter(b"s").write([Entry(StreamID(1, 0), [(b"a", text.encode())])])
+    data = CsvWriter(ExportSelection(b"s")).write([Entry(StreamID(1, 0), [(b"a", text.encode())])])
     _, row = csv.reader(io.StringIO(data.decode(), newline=""))
     assert row[2] == text
 
@@ -121,3 +121,11 @@ def test_binary_values_are_exact_in_jsonl(live: Live) -> None:
     live.client.xadd("s", {"b": b"\xff\x00"}, id=str(LARGEST))
     row = json.loads(exported(live, ExportSelection(b"s"), "jsonl"))
     assert (row["id"], row["time"], row["base64"]) == (str(LARGEST), None, {"b": "/wA="})
+
+
+def test_formulas_are_kept_on_request() -> None:
+    text = "=HYPERLINK(1)"
+    writer = CsvWriter(ExportSelection(b"s", keeps_formulas=True))
+    data = writer.write([Entry(StreamID(1, 0), [(text.encode(), text.encode())])])
+    heading, row = csv.reader(io.StringIO(data.decode(), newline=""))
+    assert (heading[2], row[2]) == (text, text)

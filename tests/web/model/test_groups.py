@@ -18,9 +18,9 @@ from penstock.web.model.groups import (
     holders,
     oldest_pending,
     pending_of,
-    place,
 )
 from penstock.web.model.history import GROUPS_MAX, SAMPLES_MAX, GroupHistory
+from penstock.web.model.time_line import place
 from penstock.web.server.asking import ServerClient
 from tests.web.conftest import Live
 

@@ -77,7 +77,7 @@ def test_dead_consumers_and_old_pending_entries_are_found() -> None:
         (BAD, "Dead consumer"),
         (WARN, "Pending entries age"),
     ]
-    assert problems[0].href == "/group?name=s&group=g"
+    assert problems[0].href == "group?name=s&group=g"
     assert found(watched=(WatchedGroup(b"s", b"g", 7, 1000, ()),)) == []
 
 

@@ -85,3 +85,13 @@ def test_a_server_that_answers_is_well(live: Live) -> None:
         return health.problem
 
     assert live.ask(look) == ""
+
+
+def test_entries_of_workers_and_delayed_entries_do_not_age(stream_of_ten: Live) -> None:
+    client = stream_of_ten.client
+    for number, consumer in ((1, "host-12-0123abcd"), (2, "-")):
+        leased = ("XCLAIM", "s", "g", consumer, 0, f"{number}-0", "IDLE", 86_370_000)
+        client.execute_command(*leased)
+        (group,) = stream_of_ten.ask(watched)
+        assert group.oldest_idle_ms is None
+        client.xack("s", "g", f"{number}-0")

@@ -11,7 +11,8 @@ import typer
 from penstock.cli.connect import URL_DEFAULT, Json, ServerConnection, Url
 from penstock.cli.terminal.outcome import Failure, example
 from penstock.cli.terminal.output import Stdout, TableColumn
-from penstock.client.replies import array, blob, mapping, number
+from penstock.client.replies import array, blob
+from penstock.client.retention import DIRECTIVE, effect_words, parse_effect
 from penstock.engine.retention.policy import Policy, parse_policies, policy_of
 from penstock.errors import CommandError
 from penstock.human.show import harmless, json_line, json_text, size_text
@@ -31,7 +32,6 @@ COLUMNS = (
     TableColumn("held by"),
     TableColumn("rule"),
 )
-DIRECTIVE = "stream-retention"
 SCAN_COUNT = 1000
 Row = dict[str, str | int | None]
 
@@ -93,16 +93,15 @@ def _streams(server: ServerConnection) -> Iterator[bytes]:
 
 def _row(server: ServerConnection, name: bytes, policy: Policy) -> Row:
     words = policy.text().split()[1:]
-    facts = mapping(server.ask("PENSTOCK", "RETENTION", name, *words, about=name))
-    first_kept, holder = facts["first-kept"], facts["held-by"]
+    effect = parse_effect(server.ask(*effect_words(name, words), about=name))
     return {
         "stream": json_text(name),
-        "length": number(facts["length"]),
-        "bytes": number(facts["bytes"]),
-        "removable": number(facts["removed-entries"]),
-        "removable_bytes": number(facts["removed-bytes"]),
-        "first_kept": None if first_kept is None else blob(first_kept).decode(),
-        "held_by": None if holder is None else json_text(blob(holder)),
+        "length": effect.length,
+        "bytes": effect.size_bytes,
+        "removable": effect.removed_entries,
+        "removable_bytes": effect.removed_bytes,
+        "first_kept": None if effect.first_kept is None else effect.first_kept.decode(),
+        "held_by": None if effect.held_by is None else json_text(effect.held_by),
         "rule": " ".join(words),
     }
 

@@ -10,18 +10,32 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.connect import URL_DEFAULT, Url
+from penstock.cli.connect import URL_DEFAULT
 from penstock.cli.terminal.outcome import Failure, example, say
 from penstock.client.address import BadUrl
+from penstock.web.server.named import BadServers, NamedServer, parse_servers
 
 EPILOG = example(
     "penstock ui                                    http://127.0.0.1:8379, for a local server",
     "penstock ui --url redis://10.0.0.7:6379/2      another server",
+    "penstock ui --url prod=redis://10.0.0.7 --url test=redis://10.0.0.8    two servers",
     "penstock ui --allow-writes                     with buttons that change data",
     "penstock ui --state-dir ~/.local/state/penstock    with history of the last 14 days",
     "PENSTOCK_UI_PASSWORD=... penstock ui --bind 0.0.0.0 --tls-cert-file ui.crt --tls-key-file ui.key",
 )
 
+URL_HINT = "'--url' (or PENSTOCK_URL)"
+Urls = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--url",
+        envvar="PENSTOCK_URL",
+        show_default=URL_DEFAULT,
+        metavar="[NAME=]URL",
+        help="Server: redis://[user:password@]host:port/db, rediss://..., unix://path, or by Sentinels"
+        " redis+sentinel://host:port,host:port/name. May be given several times, with names.",
+    ),
+]
 Certificate = Annotated[
     str | None,
     typer.Option(metavar="FILE", help="Certificate with its chain: serve https instead of http."),
@@ -30,7 +44,7 @@ Key = Annotated[str | None, typer.Option(metavar="FILE", help="Private key of th
 
 
 def ui(
-    url: Url = URL_DEFAULT,
+    url: Urls = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the dashboard.")] = 8379,
     bind: Annotated[
         str,
@@ -50,13 +64,26 @@ def ui(
             " see options.",
         ),
     ] = "",
+    viewer_password: Annotated[
+        str,
+        typer.Option(
+            envvar="PENSTOCK_UI_VIEWER_PASSWORD",
+            show_envvar=True,
+            show_default=False,
+            metavar="TEXT",
+            help="A second password, for viewers: they see everything and change nothing.",
+        ),
+    ] = "",
     allow_writes: Annotated[
         bool,
         typer.Option("--allow-writes", help="Allow changes of entries, groups and consumers."),
     ] = False,
     cluster: Annotated[
         bool,
-        typer.Option("--cluster", help="The URL is a node of a Redis Cluster: show all nodes."),
+        typer.Option(
+            "--cluster",
+            help="Each URL is a node of a Redis Cluster: show all nodes of the cluster.",
+        ),
     ] = False,
     trusted_proxy: Annotated[
         list[str] | None,
@@ -77,21 +104,46 @@ def ui(
             help="Folder for a file with the history of 14 days. Without it, the history is in memory.",
         ),
     ] = None,
+    metrics: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=65535,
+            metavar="PORT",
+            help="Serve /metrics for Prometheus, /healthz and /readyz on this port of 127.0.0.1.",
+        ),
+    ] = None,
 ) -> None:
-    """Run the dashboard: the streams of a server in a browser.
+    """Run the dashboard, which shows servers in a browser.
 
-    It shows entries, groups, structure and pipelines. It works with any server that speaks Redis's protocol.
-    The dashboard is read-only unless you give --allow-writes. Then it shows every change before making it.
-    Stop it with Ctrl-C or SIGTERM.
+    It shows entries, groups, structure, pipelines and workers. It works with any server that speaks Redis's
+    protocol. The dashboard is read-only unless you give --allow-writes. Then it shows every change before
+    making it. Stop it with Ctrl-C or SIGTERM.
     """
     if not password and not _is_loopback(bind):
         raise typer.BadParameter(
             f"{bind} can be reached from other machines: set a password in PENSTOCK_UI_PASSWORD",
             param_hint="'--bind'",
         )
+    if viewer_password and not password:
+        raise typer.BadParameter(
+            "needs a password for operators too: set PENSTOCK_UI_PASSWORD",
+            param_hint="'--viewer-password'",
+        )
+    if viewer_password and viewer_password == password:
+        raise typer.BadParameter(
+            "must differ from the password of operators", param_hint="'--viewer-password'"
+        )
+    servers = _servers(url or [URL_DEFAULT])
     proxies = tuple(_proxy(text) for text in trusted_proxy or [])
     _check_certificate(tls_cert_file, tls_key_file)
     _check_free(bind, port)
+    if metrics is not None:
+        if metrics == port:
+            raise typer.BadParameter(
+                "must differ from the port of the dashboard", param_hint="'--metrics'"
+            )
+        _check_free("127.0.0.1", metrics)
     try:
         # Imported here because it is large and only this command needs it.
         import nicegui  # noqa: F401, PLC0415
@@ -104,15 +156,36 @@ def ui(
     host = f"[{bind}]" if ":" in bind else bind
     scheme = "http" if tls_cert_file is None else "https"
     say(f"dashboard at {scheme}://{host}:{port}/" + (", writes allowed" if allow_writes else ""))
-    access = (password, allow_writes, cluster, proxies, tls_cert_file, tls_key_file, state_dir)
     try:
-        app.run(Settings(url, port, bind, *access))
-    except BadUrl as error:
-        raise typer.BadParameter(
-            f"expected {error}", param_hint="'--url' (or PENSTOCK_URL)"
-        ) from None
+        app.run(
+            Settings(
+                servers=servers,
+                port=port,
+                bind=bind,
+                password=password,
+                viewer_password=viewer_password,
+                allow_writes=allow_writes,
+                cluster=cluster,
+                proxies=proxies,
+                certificate=tls_cert_file,
+                key=tls_key_file,
+                state=state_dir,
+                metrics_port=metrics,
+            )
+        )
+    except BadUrl as error:  # a cluster has other URLs
+        raise typer.BadParameter(f"expected {error}", param_hint=URL_HINT) from None
     except ArchiveError as error:
         raise Failure(str(error)) from None
+
+
+def _servers(words: list[str]) -> tuple[NamedServer, ...]:
+    try:
+        return parse_servers(words)
+    except BadUrl as error:
+        raise typer.BadParameter(f"expected {error}", param_hint=URL_HINT) from None
+    except BadServers as error:
+        raise typer.BadParameter(str(error), param_hint=URL_HINT) from None
 
 
 def _is_loopback(bind: str) -> bool:

@@ -1,9 +1,9 @@
 """Plans changes of entries: the exact commands and their effects, before anything is sent.
 
-Planning only reads. Changes are sent through ServerClient.change, which refuses on a read-only dashboard. The
-stream may change between planning and sending. So a plan names ids ("up to 5-0") and never numbers ("the
-oldest thousand"), and exactly the commands that were shown are sent. A plan without effect has no commands,
-because they could have an effect by the time the user confirms.
+Planning only reads. Changes are sent through ServerClient.change, which refuses on a read-only dashboard and
+to viewers. The stream may change between planning and sending. So a plan names ids ("up to 5-0") and never
+numbers ("the oldest thousand"), and exactly the commands that were shown are sent. A plan without effect has
+no commands, because they could have an effect by the time the user confirms.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from penstock.core.stream_id import LARGEST, SMALLEST, StreamID, parse
 from penstock.errors import InvalidID
 from penstock.human.show import quoted, size_text, time_text
 from penstock.web.http.names import escaped_text
+from penstock.web.http.sessions import Session
 from penstock.web.model.facts import StreamFacts
 from penstock.web.model.stream_page import OLDEST, Reading, behind, count_for, read_entries
 from penstock.web.model.values import preview
@@ -51,12 +52,12 @@ class Change:
         return [" ".join(_shown(word) for word in words) for words in self.commands]
 
 
-async def carry_out(server: ServerClient, change: Change) -> list[Reply]:
-    """Send the commands in order. Raises: Refused (also if the dashboard is read-only), ServerUnreachable."""
+async def carry_out(server: ServerClient, session: Session, change: Change) -> list[Reply]:
+    """Send the commands in order. Raises: Refused (also to users who may not), ServerUnreachable."""
     replies: list[Reply] = []
     for words in change.commands:
         try:
-            replies.append(await server.change(*words))
+            replies.append(await server.change(session, *words))
         except (Refused, ServerUnreachable) as error:
             if not replies:
                 raise

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from penstock.client.replies import Entry
 from penstock.human.show import Fields, quoted
 from penstock.web.changes.entry_changes import Change, entries_text, plan_add, some_ids
+from penstock.web.jobs.pipelines import REASON
 from penstock.web.model.facts import stream_facts
-from penstock.web.model.pipelines import REASON
 from penstock.web.refusal import Refused, Word
 from penstock.web.server.asking import ServerClient
 

@@ -99,6 +99,7 @@ body.body--dark {{ color-scheme: dark; {_variables(DARK)} background: var(--grou
 body.body--dark canvas {{ filter: {CHART_TURN}; }}
 body .q-notification {{ --q-primary: {ON_BAR} !important; }}
 .writes {{ background: {WRITES}; color: {ON_BAR}; }}
+.viewer {{ background: {NOTICE}; color: {ON_BAR}; }}
 .error {{ background: {UNREACHABLE}; color: {ON_BAR}; }}
 """
 

@@ -53,6 +53,8 @@ _FRAME = """
   padding: var(--s3) var(--s4); min-width: 0; width: 100%; }
 .halves { display: grid; gap: var(--s4); grid-template-columns:
   repeat(auto-fit, minmax(min(100%, 26rem), 1fr));  width: 100%; align-items: start; }
+.thirds { display: grid; gap: var(--s4); grid-template-columns:
+  repeat(auto-fit, minmax(min(100%, 19rem), 1fr)); width: 100%; align-items: start; }
 .part { display: flex; flex-direction: column; gap: var(--s2); min-width: 0; width: 100%; }
 .empty { display: flex; align-items: center; gap: var(--s3); color: var(--muted); padding: var(--s4); }
 .empty .q-icon { font-size: 24px; }
@@ -68,6 +70,12 @@ kbd { font-family: inherit; font-size: var(--t1); border: 1px solid var(--edge);
 .figure .value { font-size: var(--t5); font-weight: 600; line-height: 1.2;
   font-variant-numeric: tabular-nums; }
 .figure svg { width: 100%; height: 32px; display: block; color: var(--spark); }
+.time-slider { display: grid; grid-template-columns: auto minmax(8rem, 1fr) auto; gap: var(--s4);
+  align-items: center; width: 100%; padding-right: var(--s2); }
+.share { display: flex; height: 12px; border-radius: 6px; overflow: hidden; width: 100%;
+  background: var(--spark); }
+.share-gone { background: var(--warning); }
+.flows { display: flex; flex-direction: column; gap: var(--s4); width: 100%; }
 .loading::after { content: ""; display: block; height: 3px; border-radius: 2px; background: var(--spark);
   width: 30%; animation: loading 1.2s ease-in-out infinite alternate; }
 @keyframes loading { to { margin-left: 70%; } }
@@ -105,6 +113,42 @@ _TABLE = """
 .selection { color: var(--muted); padding: var(--s1) 0; }
 """
 
+# A flow is nested lists side by side. An edge is a line with a text above it. The vertical line that joins
+# the branches of a list is drawn piece by piece at the left of each branch.
+_FLOW = """
+.flow { overflow-x: auto; }
+.flow-row { display: flex; align-items: center; }
+.flow-list { list-style: none; margin: 0; padding: 0; display: flex; flex-direction: column; gap: var(--s2); }
+.flow-list.branches { flex: 1 1 auto; gap: 0; position: relative; padding-left: var(--s5); }
+.flow-list.branches::before { content: ""; position: absolute; left: 0; width: var(--s5);
+  top: calc(50% - 1px); border-top: 2px solid var(--edge); }
+.branch { position: relative; padding: var(--s1) 0; }
+.branch::before { content: ""; position: absolute; left: 0; top: 0; bottom: 0;
+  border-left: 2px solid var(--edge); }
+.branch:first-child::before { top: calc(50% - 1px); }
+.branch:last-child::before { bottom: calc(50% - 1px); }
+.branch:only-child::before { display: none; }
+.edge { flex: 1 1 5rem; min-width: 5rem; position: relative; text-align: center; font-size: var(--t1);
+  color: var(--muted); font-variant-numeric: tabular-nums; white-space: nowrap; }
+.edge span { display: block; padding: 0 var(--s3) 0 var(--s2); transform: translateY(-60%); }
+.edge::before { content: ""; position: absolute; left: 0; right: 6px; top: calc(50% - 1px);
+  border-top: 2px solid var(--edge); }
+.edge::after { content: ""; position: absolute; right: 0; top: calc(50% - 5px); border: 5px solid transparent;
+  border-left: 8px solid var(--edge); border-right: 0; }
+.node { border: 1px solid var(--edge); border-radius: 8px; padding: var(--s2) var(--s3); min-width: 0;
+  background: var(--ground); overflow-wrap: anywhere; }
+.node > :first-child { font-weight: 600; }
+.node.source { width: 10rem; }
+.node.query { width: 15rem; flex: none; background: var(--raised); }
+.node.output { width: 13rem; flex: none; display: flex; flex-direction: column; }
+.node.output > :nth-child(2) { font-size: var(--t1); }
+.node dl { display: flex; flex-wrap: wrap; gap: 0 var(--s3); margin: var(--s1) 0 0; font-size: var(--t1);
+  overflow-wrap: normal; }
+.node dl > div { display: flex; gap: var(--s1); white-space: nowrap; }
+.node dt { color: var(--muted); }
+.node dd { margin: 0; font-variant-numeric: tabular-nums; }
+"""
+
 # On a narrow screen a row is a card: its first cell is the title, the others have their heading above them.
 _NARROW = f"""
 @media (max-width: {NARROW}px) {{
@@ -136,10 +180,27 @@ _NARROW = f"""
   .figures {{ grid-template-columns: repeat(2, minmax(0, 1fr)); }}
   .tools .q-field {{ flex: 1 1 100%; }}
   .q-btn {{ min-height: 36px; }}
+  .time-slider {{ grid-template-columns: 1fr 1fr; gap: 0 var(--s2); padding: 0 var(--s2); }}
+  .time-slider > .q-slider {{ grid-column: 1 / -1; grid-row: 1; }}
+  .flow-row {{ flex-direction: column; align-items: stretch; }}
+  .flow-list.branches::before {{ display: none; }}
+  .flow-list.branches {{ padding-left: 0; }}
+  .branch {{ padding: 0 0 var(--s1) 20px; }}
+  .branch::before, .branch:first-child::before, .branch:only-child::before {{ display: block; left: 7px;
+    top: 0; }}
+  .branch:last-child::before {{ bottom: auto; height: 16px; }}
+  .tabs {{ gap: 0; }}
+  .tabs a.nav {{ padding: var(--s2); }}
+  .tabs a.nav .q-icon {{ display: none; }}
+  .edge {{ flex: none; height: 32px; }}
+  .edge span {{ transform: none; line-height: 32px; text-align: left; padding-left: var(--s4); }}
+  .edge::before {{ left: -13px; right: auto; width: 20px; }}
+  .edge::after {{ left: 4px; right: auto; }}
+  .node.source, .node.query, .node.output {{ width: auto; }}
 }}
 """
 
 
 def page_css() -> str:
     """The CSS of every page."""
-    return theme_css() + heat_css() + scale_css() + _TEXT + _FRAME + _TABLE + _NARROW
+    return theme_css() + heat_css() + scale_css() + _TEXT + _FRAME + _TABLE + _FLOW + _NARROW

@@ -95,7 +95,7 @@ def _describe(change: Change) -> None:
 
 async def _carry_out(frame: PageFrame, change: Change) -> None:
     try:
-        replies = await carry_out(frame.board.server, change)
+        replies = await carry_out(frame.board.server, frame.current_session(), change)
     except (Refused, UnexpectedReply, ServerUnreachable) as error:
         tell(str(error), good=False)
         return

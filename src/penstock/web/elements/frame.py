@@ -17,6 +17,7 @@ from penstock.web.design.style import page_css
 from penstock.web.elements.keys import PageKeys
 from penstock.web.http.address import QueryReader
 from penstock.web.http.names import link
+from penstock.web.http.sessions import Role, Session, session_of
 from penstock.web.http.time_range import RANGE_COOKIE, RANGES, parse_range
 from penstock.web.refusal import Refused
 from penstock.web.server.asking import ServerUnreachable
@@ -30,11 +31,15 @@ HEALTH_SECONDS = 0.5
 FIRST_SECONDS_MAX = 1.5
 OUT_OF_DATE = ". The page may be out of date; retrying."
 
+SERVERS_VIEW = "servers"  # the only page that is not about one server
+SERVERS = f"/{SERVERS_VIEW}"
+LOGOUT = "/logout"
 # Name, text, icon and key of each page.
 VIEWS = (
     ("overview", "Overview", "monitor_heart", "o"),
     ("streams", "Streams", "view_stream", "s"),
-    ("pipeline", "Pipeline", "account_tree", "l"),
+    ("pipeline", "Pipelines", "account_tree", "l"),
+    ("workers", "Workers", "engineering", "k"),
     ("replication", "Replication", "sync_alt", "r"),
     ("clients", "Clients", "devices", "c"),
     ("slowlog", "Slow log", "timer", "w"),
@@ -43,6 +48,7 @@ VIEWS = (
 STREAM_VIEWS = (
     ("stream", "Entries", "list"),
     ("groups", "Groups", "groups"),
+    ("retention", "Retention", "auto_delete"),
     ("structure", "Structure", "schema"),
 )
 
@@ -52,10 +58,15 @@ class PageFrame:
 
     def __init__(self, board: Board, title: str, view: str, name: bytes | None = None) -> None:
         self.board = board
-        ui.page_title(f"{title} - penstock")
+        self._client = ui.context.client
+        self.may_change = board.settings.allow_writes and self.current_session().may_change
+        where = f" - {board.name}" if board.settings.has_several else ""
+        ui.page_title(f"{title}{where} - penstock")
         ui.add_css(page_css())
-        self._dark = ui.dark_mode(_dark_of(ui.context.client.request.cookies.get(DARK_COOKIE)))
-        self.seconds = parse_range(ui.context.client.request.cookies.get(RANGE_COOKIE))
+        self._dark = ui.dark_mode(_dark_of(self._client.request.cookies.get(DARK_COOKIE)))
+        self.seconds = parse_range(self._client.request.cookies.get(RANGE_COOKIE))
+        self._view = view
+        self._is_about_one = view != SERVERS_VIEW
         self._has_charts = view in ("overview", "groups")
         self.keys = PageKeys()
         drawer = self._navigation("streams" if name is not None else view)
@@ -78,9 +89,15 @@ class PageFrame:
         with ui.left_drawer(value=False, fixed=True).classes("side") as drawer:
             drawer.props(f"show-if-above width={NAVIGATION} breakpoint={DRAWER_BELOW}")
             with ui.element("nav").props('aria-label="pages"'):
-                for target, text, icon, key in VIEWS:
+                if self.board.settings.has_several:
+                    _nav_link("Servers", "dns", SERVERS, current=view == SERVERS_VIEW)
+                    self.keys.add("v", "Servers", partial(ui.navigate.to, SERVERS))
+                for target, text, icon, key in VIEWS if view != SERVERS_VIEW else ():
                     _nav_link(text, icon, link(target), current=view == target)
                     self.keys.add(key, text, partial(ui.navigate.to, link(target)))
+                if self.board.settings.password:
+                    ui.separator().classes("q-my-sm")
+                    _nav_link("Log out", "logout", LOGOUT, current=False)
         return drawer
 
     def _header(self, drawer: ui.left_drawer) -> None:
@@ -93,15 +110,44 @@ class PageFrame:
             choice = ui.select(RANGES, value=self.seconds, on_change=self._choose_range)
             choice.props('dense borderless options-dense aria-label="time range of charts"')
             choice.tooltip("time range of charts")
-        if self.board.settings.allow_writes:
+        if self.may_change:
             ui.label("writes allowed").classes("writes chip")
-        ui.label(self.board.server.name).classes("mono small gt-xs").tooltip("connected server")
+        elif self.current_session().role is Role.VIEWER:
+            ui.label("viewer").classes("viewer chip").tooltip(
+                "you see everything and change nothing"
+            )
+        if self._is_about_one:
+            if self.board.settings.has_several:
+                self._server_list()
+            ui.label(self.board.server.name).classes("mono small gt-xs").tooltip("connected server")
         ui.button(icon="keyboard", on_click=self.keys.show_help).props(
             'flat dense round aria-label="keyboard help" aria-haspopup=dialog'
         ).classes("gt-xs")
         ui.button(icon="contrast", on_click=self._turn_dark).props(
             'flat dense round aria-label="switch between light and dark"'
         )
+
+    def _server_list(self) -> None:
+        names = [server.name for server in self.board.settings.servers]
+        choice = ui.select(names, value=self.board.name, on_change=self._choose_server)
+        choice.props('dense borderless options-dense aria-label="server"').tooltip("server")
+
+    def _choose_server(self, event: ValueChangeEventArguments[str]) -> None:
+        """Open the same page of another server. A stream may not exist there."""
+        view = self._view if self._view in [name for name, *_ in VIEWS] else "streams"
+        ui.navigate.to(f"{self.board.settings.path_of(event.value)}/{link(view)}")
+
+    def current_session(self) -> Session:
+        """The session of the page, or that of its websocket if it may do less.
+
+        They differ if the user has logged out and in again since the page was loaded.
+        """
+        ours = session_of(self._client.request.scope)
+        environment = self._client.environ
+        if environment is None:
+            return ours
+        theirs = session_of(environment.get("asgi.scope", {}))
+        return ours if theirs.may_change else theirs
 
     def _choose_range(self, event: ValueChangeEventArguments[int]) -> None:
         keep_cookie(RANGE_COOKIE, str(event.value))
@@ -160,7 +206,7 @@ class PageFrame:
 
     async def _first(self, act: Act) -> bool:
         """Call `act` for a fresh page, which does not wait for a server that does not answer."""
-        if self.board.health.problem:
+        if self._problem():
             return False
         try:
             return await asyncio.wait_for(self.attempt(act), FIRST_SECONDS_MAX)
@@ -178,13 +224,17 @@ class PageFrame:
             else:
                 ui.link("All streams", link("streams"))
 
+    def _problem(self) -> str:
+        """Why the server of this page does not answer, or nothing."""
+        return self.board.health.problem if self._is_about_one else ""
+
     def _show_error(self, text: str) -> None:
         self._error_text = text
         self._show_health()
 
     def _show_health(self) -> None:
         """Show an unreachable server, which every page says at once, or else the page's own error."""
-        problem = self.board.health.problem
+        problem = self._problem()
         text = harmless(problem) + OUT_OF_DATE if problem else self._error_text
         if self._error.text != text:
             self._error.set_text(text)

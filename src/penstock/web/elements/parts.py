@@ -30,6 +30,13 @@ def halves() -> Iterator[ui.element]:
 
 
 @contextmanager
+def thirds() -> Iterator[ui.element]:
+    """As halves, with up to three parts side by side."""
+    with ui.element("div").classes("thirds") as made:
+        yield made
+
+
+@contextmanager
 def tools() -> Iterator[ui.element]:
     """A row of controls that wraps."""
     with ui.element("div").classes("tools") as made:

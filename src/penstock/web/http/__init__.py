@@ -1,6 +1,7 @@
 """Requests: access checks and URLs.
 
 auth          checks every request and websocket
+sessions      who is logged in: viewers and operators
 guesses       limits wrong passwords
 address       reads the query parameters of a URL
 names         stream, group and consumer names in URLs

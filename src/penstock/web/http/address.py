@@ -13,7 +13,9 @@ from penstock.core.stream_id import SMALLEST, StreamID, parse
 from penstock.errors import InvalidID
 from penstock.human.show import harmless
 from penstock.web.http.names import parse_name
+from penstock.web.model.retention import RetentionRule, parse_rule
 from penstock.web.model.stream_page import NEWEST, Reading
+from penstock.web.refusal import Refused
 
 T = TypeVar("T")
 NUMBER_MAX = 10**9
@@ -61,6 +63,13 @@ class QueryReader:
         except InvalidID:
             return self._not(name, text, "an id", NEWEST)
         return Reading(id_, rising=not text.startswith("-"))
+
+    def rule(self, name: str, text: str) -> RetentionRule:
+        """The options of a retention rule, or none if the text is wrong."""
+        try:
+            return parse_rule(text)
+        except Refused:
+            return self._not(name, text, "a retention rule, such as age 7d", RetentionRule({}))
 
     def _not(self, name: str, text: str, wanted: str, default: T) -> T:
         if text:

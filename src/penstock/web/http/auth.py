@@ -4,15 +4,16 @@
             name resolves to 127.0.0.1 (DNS rebinding) could read data through the user's browser
   origin    a websocket, its fallback, and a request other than GET must come from a page of the dashboard:
             browsers let any page open a websocket to any host
-  password  if one is set, requests need the cookie that /login sets
+  password  if one is set, requests need the cookie that /login sets. A second password is for viewers, who
+            may change nothing. The session of a request is in its scope (sessions.py)
 
 Response headers limit the pages: nothing is loaded from or sent to other hosts, and no other site may show a
 page in a frame, where clicks could be stolen.
 
-The cookie holds a random token that is valid as long as the process runs. Passwords are compared in constant
-time, and a wrong one costs the peer a second (guesses.py). Nothing about passwords is logged. The peer is the
-other end of the connection. X-Forwarded-For is used only if the connection comes from a trusted proxy
-(proxy_options), because any client can send that header, also from loopback.
+The cookie holds a random token that is valid until /logout, or as long as the process runs. Passwords are
+compared in constant time, and a wrong one costs the peer a second (guesses.py). Nothing about passwords is
+logged. The peer is the other end of the connection. X-Forwarded-For is used only if the connection comes from
+a trusted proxy (proxy_options), because any client can send that header, also from loopback.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import ipaddress
-import secrets
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
@@ -28,6 +28,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 from penstock.web.board import LOOPBACK
 from penstock.web.http.guesses import Guesses, peer_of
 from penstock.web.http.plain_page import login_page
+from penstock.web.http.sessions import SCOPE_KEY, Role, Session, Sessions
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -47,7 +48,7 @@ HEADERS = (
     (b"referrer-policy", b"same-origin"),
 )
 COOKIE = "penstock-dashboard"
-LOGIN = "/login"
+LOGIN, LOGOUT = "/login", "/logout"
 SOCKET = "/_nicegui_ws/"
 FORM_BYTES_MAX = 4096
 WRONG_SECONDS = 1.0
@@ -56,10 +57,14 @@ WRONG_SECONDS = 1.0
 class Gate:
     """ASGI middleware around the whole dashboard."""
 
-    def __init__(self, app: App, password: str = "") -> None:
+    def __init__(self, app: App, password: str = "", viewer_password: str = "") -> None:
+        """`password` is that of operators."""
         self._app = app
         self._password = password.encode()
-        self._token = secrets.token_urlsafe(32)
+        self._passwords = {Role.OPERATOR: self._password}
+        if viewer_password:
+            self._passwords[Role.VIEWER] = viewer_password.encode()
+        self._sessions = Sessions()
         self._guesses = Guesses()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -84,10 +89,16 @@ class Gate:
             )
         elif not _is_own_origin(scope, headers):
             await _deny(scope, send, 403, "this request comes from another site")
-        elif not self._password or self._has_token(headers):
+        elif not self._password:
+            scope[SCOPE_KEY] = Session(Role.OPERATOR)
             await self._app(scope, receive, send)
         elif scope["type"] == "http" and scope["path"] == LOGIN:
             await self._login(scope, receive, send)
+        elif scope["type"] == "http" and scope["path"] == LOGOUT:
+            await self._logout(headers, send)
+        elif (session := self._session(headers)) is not None:
+            scope[SCOPE_KEY] = session
+            await self._app(scope, receive, send)
         elif scope["type"] == "http" and scope["method"] == "GET":
             query = scope.get("query_string", b"").decode("latin-1")
             target = quote(scope["path"] + (f"?{query}" if query else ""), safe="")
@@ -95,13 +106,23 @@ class Gate:
         else:
             await _deny(scope, send, 401, "log in first")
 
-    def _has_token(self, headers: dict[str, str]) -> bool:
-        """Parse cookies by hand: the library stops at a malformed one, which another program may have set."""
-        pairs = (part.strip().partition("=") for part in headers.get("cookie", "").split(";"))
-        return any(
-            name == COOKIE and hmac.compare_digest(value.encode(), self._token.encode())
-            for name, _, value in pairs
-        )
+    def _session(self, headers: dict[str, str]) -> Session | None:
+        found = (self._sessions.find(token) for token in _tokens(headers))
+        return next((session for session in found if session is not None), None)
+
+    async def _logout(self, headers: dict[str, str], send: Send) -> None:
+        for token in _tokens(headers):
+            self._sessions.end(token)
+        cookie = f"{COOKIE}=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax"
+        where = (b"location", LOGIN.encode())
+        await _answer(send, 303, b"", [where, (b"set-cookie", cookie.encode())])
+
+    def _role_or_none(self, password: bytes) -> Role | None:
+        """The role that a password gives. All are compared, so that the time tells nothing."""
+        fits = [
+            role for role, known in self._passwords.items() if hmac.compare_digest(password, known)
+        ]
+        return fits[0] if fits else None
 
     async def _login(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] != "POST":
@@ -118,12 +139,13 @@ class Gate:
             text = "Too many attempts: wait a second and try again."
             await _answer(send, 429, login_page(own_path(target), text))
             return
-        if not hmac.compare_digest(password, self._password):
+        role = self._role_or_none(password)
+        if role is None:
             with self._guesses.paying(peer):
                 await asyncio.sleep(WRONG_SECONDS)
             await _answer(send, 401, login_page(own_path(target), "Wrong password."))
             return
-        cookie = f"{COOKIE}={self._token}; Path=/; HttpOnly; SameSite=Lax"
+        cookie = f"{COOKIE}={self._sessions.begin(role)}; Path=/; HttpOnly; SameSite=Lax"
         if scope.get("scheme") == "https":
             cookie += "; Secure"
         where = (b"location", own_path(target).encode())
@@ -172,6 +194,12 @@ def _is_own_origin(scope: Scope, headers: dict[str, str]) -> bool:
         return urlsplit(origin).netloc == headers.get("host")
     except ValueError:
         return False
+
+
+def _tokens(headers: dict[str, str]) -> list[str]:
+    """Parse cookies by hand: the library stops at a malformed one, which another program may have set."""
+    pairs = (part.strip().partition("=") for part in headers.get("cookie", "").split(";"))
+    return [value for name, _, value in pairs if name == COOKIE]
 
 
 async def _body(receive: Receive) -> bytes:

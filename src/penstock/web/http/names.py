@@ -3,7 +3,7 @@
 A name is bytes. In a URL it is text: UTF-8 unchanged, every other byte as \\xNN, and a doubled backslash, so
 that parsing is exact.
 
-    b"orders:\\xff"     orders:\\xff      /stream?name=orders:%5Cxff
+    b"orders:\\xff"     orders:\\xff      stream?name=orders:%5Cxff
     b"a\\\\xff"          a\\\\xff          a backslash in the name
 """
 
@@ -40,9 +40,12 @@ def parse_name(text: str) -> bytes:
 
 
 def link(view: str, name: bytes | None = None, /, **more: str | int | bytes | None) -> str:
-    """The URL of a page. Parameters that are None or empty are left out."""
+    """The URL of a page of the same server. Parameters that are None or empty are left out.
+
+    It is relative, so that it is right below `/` and below `/at/NAME/`.
+    """
     words: dict[str, str] = {} if name is None else {"name": name_text(name)}
     for key, value in more.items():
         if value is not None and value != "":
             words[key] = name_text(value) if isinstance(value, bytes) else str(value)
-    return f"/{view}" + (f"?{urlencode(words, quote_via=quote)}" if words else "")
+    return view + (f"?{urlencode(words, quote_via=quote)}" if words else "")

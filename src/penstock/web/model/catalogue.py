@@ -1,9 +1,9 @@
 """All streams of a server, for the table of streams.
 
 Names come from SCAN, facts from XINFO and MEMORY USAGE. Both are read in slices, so that neither the server
-nor pages are blocked. A sweep over all streams is followed by a pause of several times its duration. So the
-load does not depend on the number of streams, and with ten thousand of them the table is some seconds old.
-The rows on a user's screen are refreshed separately.
+nor pages are blocked. A sweep over all streams is followed by a pause of several times its duration, and
+longer with several servers. So the load does not depend on the number of streams, and with ten thousand of
+them the table is some seconds old. The rows on a user's screen are refreshed separately.
 
 Rates and histories start when the dashboard does.
 """
@@ -64,12 +64,15 @@ class Totals:
 class StreamCatalogue:
     """The known streams. All pages share one catalogue."""
 
-    def __init__(self, server: ServerClient, history: GroupHistory) -> None:
+    def __init__(self, server: ServerClient, history: GroupHistory, servers: int = 1) -> None:
+        """`servers` is how many catalogues share the time of this process."""
         self._server = server
+        self._servers = servers
         self._history = history
         self._facts: dict[bytes, StreamFacts] = {}
         self._meters: dict[bytes, Meter] = {}
         self.swept = False  # True after the first sweep
+        self.sweep_seconds = 0.0
         self.error = ""
 
     def __len__(self) -> int:
@@ -85,7 +88,8 @@ class StreamCatalogue:
             except (ServerUnreachable, Refused, UnexpectedReply) as error:
                 self.error = str(error)
             took = time.monotonic() - started
-            await asyncio.sleep(max(PAUSE_SECONDS_MIN, PAUSE_FACTOR * took))
+            self.sweep_seconds = took
+            await asyncio.sleep(max(PAUSE_SECONDS_MIN, PAUSE_FACTOR * took * self._servers))
 
     async def sweep(self) -> None:
         """Read the facts of every stream once."""
@@ -146,6 +150,11 @@ class StreamCatalogue:
     def all_facts(self) -> Iterable[StreamFacts]:
         """The facts of every stream, as of the last sweep."""
         return self._facts.values()
+
+    def row_or_none(self, name: bytes) -> StreamRow | None:
+        """What is known about a stream."""
+        facts = self._facts.get(name)
+        return None if facts is None else StreamRow(facts, self._meters[name])
 
     def totals(self) -> Totals:
         """Sums over all streams. Cost: visits every group."""

@@ -1,7 +1,8 @@
 """Exports entries of a stream as JSONL, CSV or Parquet.
 
     jsonl     one object per line, as `penstock tail --json`; exact: `base64` has values that are not UTF-8
-    csv       id, time, one column per field name of the first entries; `more` has other fields as JSON
+    csv       id, time, one column per field name of the first entries; `more` has other fields as JSON;
+              what a spreadsheet could run as a formula is defused, or kept as it is
     parquet   _stream, _id, _timestamp and the map `fields`, as in the Spark source
 
 The file is created while it is sent, some hundred entries at a time, so memory does not grow with its size. A
@@ -68,6 +69,7 @@ class ExportSelection:
     ids: tuple[StreamID, ...] = ()
     conditions: tuple[Condition, ...] = ()
     limit: int = LIMIT_DEFAULT
+    keeps_formulas: bool = False  # in CSV
 
 
 async def selected(server: ServerClient, selection: ExportSelection) -> AsyncIterator[list[Entry]]:
@@ -97,7 +99,7 @@ async def export(
     server: ServerClient, selection: ExportSelection, kind: str
 ) -> AsyncIterator[bytes]:
     """The file, piece by piece. `kind` is one of TYPES."""
-    writer = WRITERS[kind](selection.name)
+    writer = WRITERS[kind](selection)
     async for chunk in selected(server, selection):
         if chunk:
             yield writer.write(chunk)
@@ -107,8 +109,8 @@ async def export(
 class JsonlWriter:
     """One object per line."""
 
-    def __init__(self, name: bytes) -> None:
-        self._name = name
+    def __init__(self, selection: ExportSelection) -> None:
+        self._name = selection.name
 
     def write(self, chunk: Sequence[Entry]) -> bytes:
         lines = (entry_json(self._name, entry.id, entry.fields) for entry in chunk)
@@ -121,8 +123,8 @@ class JsonlWriter:
 class CsvWriter:
     """A table. The first entries determine its columns."""
 
-    def __init__(self, name: bytes) -> None:
-        del name  # the name of the file has it
+    def __init__(self, selection: ExportSelection) -> None:
+        self._cell = json_text if selection.keeps_formulas else _safe_cell
         self._columns: list[bytes] | None = None
 
     def write(self, chunk: Sequence[Entry]) -> bytes:
@@ -130,7 +132,7 @@ class CsvWriter:
         writer = csv.writer(text)
         if self._columns is None:
             self._columns = list(dict.fromkeys(name for entry in chunk for name, _ in entry.fields))
-            names = [_cell(name) for name in self._columns]
+            names = [self._cell(name) for name in self._columns]
             writer.writerow(["id", "time", *names, "more"])
         writer.writerows(self._row(entry, self._columns) for entry in chunk)
         return text.getvalue().encode()
@@ -149,11 +151,11 @@ class CsvWriter:
         yield str(entry.id)
         yield time_or_none(entry.id.ms) or ""
         for name in columns:
-            yield _cell(first.get(name, b""))
+            yield self._cell(first.get(name, b""))
         yield json_fields(more) if more else ""
 
 
-def _cell(value: bytes) -> str:
+def _safe_cell(value: bytes) -> str:
     """A cell that no spreadsheet runs: an apostrophe precedes what could be a formula."""
     text = json_text(value)
     return f"'{text}" if _may_run(text) else text
@@ -181,13 +183,13 @@ def _is_ignored(char: str) -> bool:
 class ParquetWriter:
     """One row group per chunk."""
 
-    def __init__(self, name: bytes) -> None:
+    def __init__(self, selection: ExportSelection) -> None:
         # Imported here, so that the dashboard works without pyarrow.
         import pyarrow  # noqa: PLC0415
         import pyarrow.parquet  # noqa: PLC0415
 
         self._arrow: Any = pyarrow
-        self._name = json_text(name)
+        self._name = json_text(selection.name)
         self._sink = _Drain()
         text = pyarrow.string()
         columns = [("_stream", text), ("_id", text)]
@@ -245,7 +247,7 @@ def _pairs(fields: Fields) -> list[tuple[str, str]]:
     return list({json_text(name): json_text(value) for name, value in fields}.items())
 
 
-WRITERS: dict[str, Callable[[bytes], Any]] = {
+WRITERS: dict[str, Callable[[ExportSelection], Any]] = {
     "jsonl": JsonlWriter,
     "csv": CsvWriter,
     "parquet": ParquetWriter,

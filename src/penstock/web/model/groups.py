@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.client.dead_letters import WAITING
+from penstock.client.dead_letters import has_due_time, is_worker
 from penstock.client.replies import Reply, array, blob, identifier, number, parts
 from penstock.client.xinfo import ConsumerInfo, GroupInfo, consumer_infos
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
@@ -58,9 +58,10 @@ async def consumers_of(server: ServerClient, stream: bytes, group: bytes) -> lis
 def consumer_state(consumer: ConsumerInfo) -> str:
     """`dead`: silent for a long time, with pending entries. `gone`: the same, without.
 
-    Workers keep entries that wait for their next attempt in the name of a consumer that never reads.
+    Workers keep entries that wait for their next attempt, or for a time, in the name of a consumer that never
+    reads.
     """
-    if consumer.name == WAITING:
+    if has_due_time(consumer.name) and not is_worker(consumer.name):
         return "waits for workers"
     if consumer.idle_ms >= DEAD_IDLE_MS:
         return "dead" if consumer.pending else "gone"
@@ -152,17 +153,6 @@ def free_text(facts: StreamFacts, found: list[Holder]) -> str:
         f"Entries before {first.id} ({time_text(first.id.ms)}) can be trimmed;"
         f" group {name} still needs the others."
     )
-
-
-def place(facts: StreamFacts, id_: StreamID) -> float:
-    """The place of an id between the stream's tail (0) and head (1), by time."""
-    if facts.first is None or id_ >= facts.last_id:
-        return 1.0
-    first = facts.first.id.ms
-    span = facts.last_id.ms - first
-    if span <= 0:
-        return 0.0 if id_ <= facts.first.id else 1.0
-    return min(1.0, max(0.0, (id_.ms - first) / span))
 
 
 def group_or_refuse(facts: StreamFacts, name: bytes) -> GroupInfo:

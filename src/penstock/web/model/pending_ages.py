@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from penstock.client.dead_letters import WAITING
+from penstock.client.dead_letters import has_due_time
 from penstock.client.replies import array, blob, number, parts
 from penstock.web.server.asking import ServerClient
 
@@ -42,7 +42,7 @@ def count_ages(found: Iterable[tuple[bytes, int]]) -> PendingAges:
     counts: dict[bytes, list[int]] = {}
     counted = 0
     for consumer, idle_ms in found:
-        if consumer == WAITING:  # its idle times say when workers may take the entries
+        if has_due_time(consumer):  # of workers: no ages
             continue
         column = max(
             place for place, (start, _) in enumerate(AGES) if idle_ms >= start or not place

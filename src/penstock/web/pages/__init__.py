@@ -8,11 +8,11 @@ entry           the dialog of one entry
 entry_form      text boxes for the fields of an entry
 groups          /groups
 group           /group
-dead_letters    the dead letters of a stream
+retention       /retention
 columns         the dialog that chooses columns
-pipeline        /pipeline
-redrive         the dialog that sends rejects back
 export          /export
+servers         /servers
+jobs/           pipelines and workers
 server/         replication, clients, slow log, configuration
 structure       /structure
 """

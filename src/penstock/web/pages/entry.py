@@ -39,7 +39,7 @@ def show_entry(frame: PageFrame, stream: bytes, entry: Entry, done: Done) -> Non
             _copy_button(
                 "copy as JSON", lambda: entry_json(stream, entry.id, entry.fields), text=True
             )
-            if frame.board.settings.allow_writes:
+            if frame.may_change:
                 ui.button("Edit and resend", icon="edit", on_click=resend).props("flat no-caps")
     dialog.open()
 

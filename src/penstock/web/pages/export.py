@@ -22,6 +22,8 @@ from penstock.web.model.facts import one_stream
 from penstock.web.refusal import Refused
 from penstock.web.server.asking import ServerClient, ServerUnreachable
 
+DEFUSE, KEEP = "defuse", "keep"  # formulas in CSV
+
 _COUNT = re.compile(r"0*[1-9]\d{0,17}", re.ASCII)
 _WHOLE_ID = re.compile(r"\d+-\d+", re.ASCII)
 
@@ -29,7 +31,7 @@ _WHOLE_ID = re.compile(r"\d+-\d+", re.ASCII)
 def register(board: Board) -> None:
     """Serve downloads."""
 
-    @app.get("/export")
+    @app.get(f"{board.path}/export")
     async def download(request: Request) -> Response:
         kind = request.query_params.get("kind", "jsonl")
         if kind not in TYPES:
@@ -74,7 +76,14 @@ def parse_selection(words: Mapping[str, str], now_ms: int) -> ExportSelection:
         ids=tuple(parse(text.encode()) for text in words.get("ids", "").split(",") if text),
         conditions=tuple(parse_conditions(words.get("where", ""))),
         limit=int(limit),
+        keeps_formulas=_keeps_formulas(words.get("formulas", DEFUSE)),
     )
+
+
+def _keeps_formulas(text: str) -> bool:
+    if text not in (DEFUSE, KEEP):
+        raise ValueError(f"formulas={text!r} must be {DEFUSE} or {KEEP}")
+    return text == KEEP
 
 
 async def _all(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nicegui import ui
 
-from penstock.client.dead_letters import WAITING
+from penstock.client.dead_letters import WAITING, due_in_ms, has_due_time
 from penstock.client.replies import Entry
 from penstock.client.xinfo import ConsumerInfo
 from penstock.core.stream_id import SMALLEST, StreamID, parse
@@ -67,6 +67,7 @@ AGE_COLUMNS = [
     *(DataColumn(f"age{place}", text, numeric=True) for place, (_, text) in enumerate(AGES)),
 ]
 NOTHING_PENDING = "Nothing is pending: every delivered entry was acknowledged."
+NO_AGES = "Nothing is pending, or only entries of workers, which have no age."
 LEGEND = (
     "Idle: time since the consumer last sent a command. Inactive: time since it last received an entry (Redis"
     f" 7.2 and newer). Dead: idle for {duration_text(DEAD_IDLE_MS)} or longer, with pending entries. Gone:"
@@ -90,7 +91,7 @@ class GroupView:
                 self._about = ui.label().classes("muted wrap")
                 self._why = ui.label().classes("wrap warning").props('role="note"')
             # A selection is only useful with buttons that act on it.
-            chooses = frame.board.settings.allow_writes
+            chooses = frame.may_change
             with part("Consumers"):
                 self._consumers = DataTable(
                     CONSUMER_COLUMNS,
@@ -102,7 +103,7 @@ class GroupView:
                 self._few.set_visibility(False)
                 ui.label(LEGEND).classes("muted small")
             with part("Pending entries by age"):
-                self._ages = DataTable(AGE_COLUMNS, "pending entries by age", empty=NOTHING_PENDING)
+                self._ages = DataTable(AGE_COLUMNS, "pending entries by age", empty=NO_AGES)
                 self._counted = ui.label().classes("muted small")
             with part("Pending entries"):
                 self._pending = DataTable(
@@ -116,7 +117,7 @@ class GroupView:
                     ui.button("First", on_click=lambda: self._go(SMALLEST)).props("flat no-caps")
                     self._next = ui.button("Next", on_click=self._turn_on).props("flat no-caps")
                     self._note = ui.label().classes("muted").props('role="status"')
-            if frame.board.settings.allow_writes:
+            if frame.may_change:
                 self._build_actions()
             with halves():
                 self._charts = [chart("Lag (entries)"), chart("Pending (entries)")]
@@ -270,11 +271,11 @@ def age_cells(consumer: bytes, counts: list[int]) -> TableRow:
 
 def pending_cells(row: PendingEntry) -> TableRow:
     """A pending entry as the table shows it."""
-    waits = row.consumer == WAITING  # its age says when workers may take it
+    waits = has_due_time(row.consumer)  # of workers: its age says when it is due
     return {
         "key": str(row.id),
         "id": {"text": str(row.id), "open": "dialog" if row.fields is not None else ""},
-        "age": "waits"
+        "age": due_text(row)
         if waits
         else marked(duration_text(row.idle_ms), PENDING_AGE_MS.level(row.idle_ms)),
         "consumer": harmless(row.consumer),
@@ -283,10 +284,18 @@ def pending_cells(row: PendingEntry) -> TableRow:
     }
 
 
+def due_text(row: PendingEntry) -> str:
+    """When a row of a worker is due: for its next attempt, or for other workers if its own one dies."""
+    due_ms = due_in_ms(row.idle_ms)
+    if row.consumer == WAITING:
+        return f"due in {duration_text(due_ms)}" if due_ms else "due"
+    return f"leased, {duration_text(due_ms)}" if due_ms else "lease ended"
+
+
 def register(board: Board) -> None:
     """Serve this view."""
 
-    @ui.page("/group")
+    @ui.page(f"{board.path}/group")
     async def group(name: str | None = None, group: str = "", at: str = "") -> None:
         query = QueryReader()
         key, start = query.name(name), query.identifier("at", at)

@@ -19,7 +19,7 @@ from penstock.web.http.names import link
 from penstock.web.model.facts import StreamFacts, one_stream
 from penstock.web.model.groups import Holder, free_text, holders, oldest_pending, position_of
 from penstock.web.model.unknown_lag import lag_text, why_unknown
-from penstock.web.pages.dead_letters import DeadLetters
+from penstock.web.pages.jobs.dead_letters import DeadLetters
 from penstock.web.watch.thresholds import LAG, marked
 
 REFRESH_SECONDS = 2.0
@@ -52,7 +52,7 @@ class GroupsView:
                 self._table = DataTable(COLUMNS, "groups", empty="No group reads this stream.")
                 self._why = ui.label().classes("wrap warning").style("white-space: pre-line")
                 self._why.props('role="note"')
-                if frame.board.settings.allow_writes:
+                if frame.may_change:
                     ui.button("Create a group", icon="add", on_click=self._create).props(
                         "flat no-caps"
                     ).classes("self-start")
@@ -155,7 +155,7 @@ def group_link(stream: bytes, group: bytes) -> dict[str, str]:
 def register(board: Board) -> None:
     """Serve this view."""
 
-    @ui.page("/groups")
+    @ui.page(f"{board.path}/groups")
     async def groups(name: str | None = None) -> None:
         query = QueryReader()
         key = query.name(name)

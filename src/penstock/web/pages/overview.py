@@ -14,8 +14,8 @@ from penstock.web.model.catalogue import StreamRow
 from penstock.web.model.rates import points, rate_text
 from penstock.web.pages.groups import group_link
 from penstock.web.watch.figures import FIGURES
-from penstock.web.watch.problems import Problem, find_problems
-from penstock.web.watch.thresholds import GOOD, LAG, WARN, marked
+from penstock.web.watch.problems import Problem
+from penstock.web.watch.thresholds import GOOD, LAG, marked
 
 REFRESH_SECONDS = 2.0
 PROBLEMS_SHOWN = 20
@@ -87,13 +87,7 @@ class OverviewView:
         now_ms = await board.server.now_ms()
         if not board.catalogue.swept:
             await board.catalogue.glance()
-        facts = board.catalogue.all_facts()
-        info = board.figures.info
-        found = find_problems(info, board.watch.groups, facts, board.history, now_ms)
-        if board.recorder.problem:
-            detail = harmless(board.recorder.problem)
-            found.append(Problem(WARN, "No history", "dashboard", detail, ""))
-        self._show_problems(found)
+        self._show_problems(board.problems(now_ms))
         for name, figure in self._figures.items():
             values = await board.recorder.figure(name, self._frame.seconds)
             figure.show(board.figures.text(name), values)
@@ -166,8 +160,8 @@ def spark_html(values: list[float | None]) -> str:
 def register(board: Board) -> None:
     """Serve this view."""
 
-    @ui.page("/")
-    @ui.page("/overview")
+    @ui.page(f"{board.path}/")
+    @ui.page(f"{board.path}/overview")
     async def overview() -> None:
         frame = PageFrame(board, "Overview", "overview")
         view = OverviewView(frame)

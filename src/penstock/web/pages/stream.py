@@ -14,11 +14,12 @@ from penstock.web.elements.dialogs import tell
 from penstock.web.elements.frame import PageFrame, keep_cookie, show_url
 from penstock.web.elements.parts import tools
 from penstock.web.elements.table import DataColumn, DataTable, TableRow
+from penstock.web.elements.time_slider import TimeSlider
 from penstock.web.http.address import QueryReader
 from penstock.web.http.columns import COLUMNS_COOKIE, encode_choices, parse_choices
 from penstock.web.http.names import link
+from penstock.web.jobs.pipelines import is_reject
 from penstock.web.model.facts import StreamFacts, one_stream
-from penstock.web.model.pipelines import is_reject
 from penstock.web.model.stream_page import (
     NEWEST,
     OLDEST,
@@ -30,6 +31,7 @@ from penstock.web.model.stream_page import (
     reading_from,
 )
 from penstock.web.model.tailing import Tail
+from penstock.web.model.time_line import STEPS, id_at
 from penstock.web.model.values import field_preview, preview
 from penstock.web.pages.columns import choose_columns
 from penstock.web.pages.entry import show_entry
@@ -66,6 +68,7 @@ class StreamView:
         with frame.content:
             self._about = ui.label().classes("muted wrap")
             self._build_controls()
+            self._slider = TimeSlider(self._slide)
             self._table = DataTable(
                 columns_of(self._columns), "entries", chooses=True, empty="No entries here."
             )
@@ -110,6 +113,7 @@ class StreamView:
             self._server, self._name, self._reading, self._facts.mean_bytes, self._conditions
         )
         self._show(self._page.entries)
+        self._slider.show(self._facts, self.first_shown())
         self._next.set_enabled(self._page.following is not None)
         self._back.set_enabled(self._reading not in (NEWEST, OLDEST))
         self._note.set_text(self._note_text())
@@ -161,6 +165,15 @@ class StreamView:
 
         if await self._frame.attempt(find):
             await self._go(self._reading)
+
+    async def _slide(self, step: int) -> None:
+        """Go to the moment that the slider shows."""
+        facts = self._facts
+        start = None if facts is None else id_at(facts, step)
+        if step >= STEPS or start is None:
+            await self._go(NEWEST)
+        else:
+            await self._go(Reading(start, rising=True) if step > 0 else OLDEST)
 
     async def _filter(self) -> None:
         async def check() -> None:
@@ -278,7 +291,7 @@ def entry_cells(entry: Entry, chosen: list[bytes]) -> TableRow:
 def register(board: Board) -> None:
     """Serve this view."""
 
-    @ui.page("/stream")
+    @ui.page(f"{board.path}/stream")
     async def stream(
         name: str | None = None, at: str = "", where: str = "", tail: str = ""
     ) -> None:

@@ -24,8 +24,12 @@ from penstock.web.http.names import link
 from penstock.web.model.exports import IDS_MAX, LIMIT_DEFAULT, TYPES
 from penstock.web.model.facts import StreamFacts, one_stream
 from penstock.web.model.stream_page import read_ids
-from penstock.web.pages.redrive import redrive
+from penstock.web.pages.export import KEEP
+from penstock.web.pages.jobs.redrive import redrive
 from penstock.web.refusal import Refused
+
+READ_ONLY = "read-only: start the dashboard with --allow-writes to change data"
+VIEWERS = "read-only: log in as an operator to change data"
 
 
 class Shown(Protocol):
@@ -46,20 +50,20 @@ class StreamActions:
         self._shown = shown
         with tools():
             ui.button("Export", icon="download", on_click=self._export).props("flat no-caps")
-            if frame.board.settings.allow_writes:
+            if frame.may_change:
                 ui.button("Add an entry", on_click=self._add).props("flat no-caps")
                 ui.button("Delete selected", on_click=self._delete).props("flat no-caps")
                 ui.button("Trim", on_click=self._trim).props("flat no-caps")
                 self._redrive_button = ui.button("Redrive selected", on_click=self._redrive)
                 self._redrive_button.props("flat no-caps").set_visibility(False)
             else:
-                ui.label(
-                    "read-only: start the dashboard with --allow-writes to change data"
-                ).classes("muted")
+                ui.label(READ_ONLY if not frame.board.settings.allow_writes else VIEWERS).classes(
+                    "muted"
+                )
 
     def offer_redrive(self, has_rejects: bool) -> None:
         """Show the button if the page has rejects, which can be sent back."""
-        if self._frame.board.settings.allow_writes:
+        if self._frame.may_change:
             self._redrive_button.set_visibility(has_rejects)
 
     def _export(self) -> None:
@@ -69,6 +73,7 @@ class StreamActions:
             end = ui.input("to (included)", value="end").props("dense outlined")
             limit = ui.number("maximum number of entries", value=LIMIT_DEFAULT, min=1, format="%d")
             limit.props("dense outlined")
+            defuse = ui.checkbox("csv: defuse formulas of spreadsheets", value=True).props("dense")
             if chosen:
                 ui.label(f"Exports only the {len(chosen)} selected entries")
                 for box in (start, end, limit):
@@ -78,13 +83,17 @@ class StreamActions:
                     ui.button(
                         kind,
                         on_click=lambda kind=kind: self._download(
-                            kind, chosen, (start.value, end.value, limit.value)
+                            kind, chosen, (start.value, end.value, limit.value), defuse.value
                         ),
                     ).props("outline no-caps")
         dialog.open()
 
     def _download(
-        self, kind: str, chosen: list[StreamID], span: tuple[str, str, float | None]
+        self,
+        kind: str,
+        chosen: list[StreamID],
+        span: tuple[str, str, float | None],
+        defuse: bool,
     ) -> None:
         ids = ",".join(str(id_) for id_ in chosen[:IDS_MAX])
         start, end, limit = span
@@ -92,7 +101,9 @@ class StreamActions:
         if not ids:
             rest = {"start": start, "end": end, "limit": int(limit or LIMIT_DEFAULT)}
             rest["where"] = self._shown.where()
-        ui.download.from_url(link("export", self._name, kind=kind, **rest))
+        if kind == "csv" and not defuse:
+            rest["formulas"] = KEEP
+        ui.download.from_url("./" + link("export", self._name, kind=kind, **rest))
 
     async def _add(self) -> None:
         with titled_dialog(self._frame, "Add an entry") as dialog:

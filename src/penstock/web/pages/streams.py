@@ -145,7 +145,7 @@ def _age(entry: Entry | None, now_ms: int) -> str:
 def register(board: Board) -> None:
     """Serve this view."""
 
-    @ui.page("/streams")
+    @ui.page(f"{board.path}/streams")
     async def streams(search: str = "", sort: str = "", page: str = "") -> None:
         query = QueryReader()
         order = query.one_of("sort", sort, SORTS, "name")

@@ -250,7 +250,7 @@ def saved_text(window: Window, length: int) -> str:
 def register(board: Board) -> None:
     """Serve this view."""
 
-    @ui.page("/structure")
+    @ui.page(f"{board.path}/structure")
     async def structure(name: str | None = None, at: str = "", node: str = "") -> None:
         query = QueryReader()
         key, start = query.name(name), query.identifier("at", at)

@@ -1,8 +1,8 @@
 """Sends the commands of pages to a server. Writes are refused unless they are allowed.
 
 `ask` and `ask_all` accept only the commands in READS, so no page can write through them. `change` is the only
-way to write, and refuses unless the dashboard was started with --allow-writes. Read-only mode is enforced
-here, not only in the pages.
+way to write. It refuses unless the dashboard was started with --allow-writes and the user is an operator.
+Both are enforced here, not only in the pages.
 
 A read whose connection is broken is retried once on a new connection. A write is never retried, because it
 may have been applied.
@@ -22,6 +22,7 @@ from redis.exceptions import RedisClusterException
 from penstock.client.bounded_replies import understood_later
 from penstock.client.replies import Reply, array, blob, number, parts
 from penstock.errors import PenstockError
+from penstock.web.http.sessions import Session
 from penstock.web.refusal import Refused, Word
 from penstock.web.server.links import ClusterLink, Replies, ServerLink, SingleLink
 
@@ -33,9 +34,12 @@ READ_SUBCOMMANDS = {
     "CLIENT": {"LIST"},
     "CONFIG": {"GET"},
     "MEMORY": {"USAGE"},
-    "PENSTOCK": {"NODES", "SPLITS"},
+    "PENSTOCK": {"NODES", "RETENTION", "SPLITS"},
     "SLOWLOG": {"GET"},
 }
+
+NOT_AN_OPERATOR = "viewers cannot change data: log in as an operator"
+LOGGED_OUT = "you are logged out: log in again to change data"
 
 _GONE = (redis.ConnectionError, redis.TimeoutError, redis.InvalidResponse, RedisClusterException, OSError,
          UnicodeError)  # fmt: skip
@@ -52,6 +56,9 @@ class ServerClient:
         self.allow_writes = allow_writes
         self._link: ServerLink = ClusterLink(url) if cluster else SingleLink(url)
         self.name = self._link.name
+        self.reads = self.writes = self.failures = (
+            0  # commands sent, and sends that found no server
+        )
 
     async def close(self) -> None:
         await self._link.close()
@@ -69,6 +76,7 @@ class ServerClient:
             check_is_read(words)
         if not questions:
             return []
+        self.reads += len(questions)
         try:
             return await self._send(questions)
         except _GONE as error:
@@ -80,10 +88,13 @@ class ServerClient:
         except _GONE as error:
             raise self._unreachable(error) from None
 
-    async def change(self, *words: Word) -> Reply:
-        """Send a write, once. Raises: Refused, ServerUnreachable."""
+    async def change(self, session: Session, *words: Word) -> Reply:
+        """Send a write of a user, once. Raises: Refused, ServerUnreachable."""
         if not self.allow_writes:
             raise Refused("the dashboard is read-only: start it with --allow-writes to change data")
+        if not session.may_change:
+            raise Refused(NOT_AN_OPERATOR if session.is_open else LOGGED_OUT)
+        self.writes += 1
         try:
             reply = (await self._send([words]))[0]
         except _GONE as error:
@@ -123,6 +134,7 @@ class ServerClient:
             raise ServerUnreachable(f"{self.name} refuses: {_why(error)}") from None
 
     def _unreachable(self, error: BaseException) -> ServerUnreachable:
+        self.failures += 1
         return ServerUnreachable(f"cannot reach {self.name}: {_why(error)}")
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import redis
 
-from penstock.client.dead_letters import WAITING
+from penstock.client.dead_letters import has_due_time
 from penstock.client.replies import Reply, UnexpectedReply, blob, number, parts
 from penstock.client.xinfo import ConsumerInfo, consumer_infos
 from penstock.web.model.catalogue import StreamCatalogue
@@ -79,8 +79,8 @@ class GroupWatch:
 
 
 def _idle_of(rows: Reply) -> int | None:
-    """The idle time of the first row. Rows that wait for workers have none: it says when they are due."""
+    """The idle time of the first row. Rows of workers have none: theirs says when they are due."""
     for row in rows if isinstance(rows, list) else []:
         _, consumer, idle, _ = parts(row, 4)
-        return None if blob(consumer) == WAITING else number(idle)
+        return None if has_due_time(blob(consumer)) else number(idle)
     return None

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from penstock.client.xinfo import GroupInfo
 from penstock.human.show import duration_text, harmless
 from penstock.web.http.names import link
+from penstock.web.jobs.pipelines import is_reject
 from penstock.web.model.facts import StreamFacts
 from penstock.web.model.history import GroupHistory, Sample
-from penstock.web.model.pipelines import is_reject
 from penstock.web.watch.group_watch import WatchedGroup
 from penstock.web.watch.info import Info, number_of, parts_of, share_of
 from penstock.web.watch.thresholds import (

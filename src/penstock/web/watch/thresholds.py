@@ -34,7 +34,7 @@ REPLICA_SECONDS = Threshold(5, 30)  # since a replica or primary was last heard
 COMMAND_MICROSECONDS = Threshold(100_000, 1_000_000)  # one command blocks all others
 
 CONSUMER_LEVELS = {"dead": BAD, "reads, gets nothing": WARN}
-PIPELINE_LEVELS = {"running": GOOD}
+PIPELINE_LEVELS = {"running": GOOD, "failed": BAD, "stopped": WARN}
 
 
 def marked(text: str, level: str) -> str | Mapping[str, str]:

@@ -102,7 +102,7 @@ def _size(text: str) -> str:
 def register(board: Board) -> None:
     """Serve this view."""
 
-    @ui.page("/clients")
+    @ui.page(f"{board.path}/clients")
     async def clients(search: str = "", sort: str = "") -> None:
         query = QueryReader()
         order = query.one_of("sort", sort, SORTS, "addr")

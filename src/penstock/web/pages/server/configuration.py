@@ -49,7 +49,7 @@ class ConfigurationView:
 def register(board: Board) -> None:
     """Serve this view."""
 
-    @ui.page("/configuration")
+    @ui.page(f"{board.path}/configuration")
     async def configuration(search: str = "") -> None:
         frame = PageFrame(board, "Configuration", "configuration")
         view = ConfigurationView(frame, search)

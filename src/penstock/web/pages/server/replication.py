@@ -72,7 +72,7 @@ def replica_cells(replica: Replica) -> TableRow:
 def register(board: Board) -> None:
     """Serve this view."""
 
-    @ui.page("/replication")
+    @ui.page(f"{board.path}/replication")
     async def replication() -> None:
         frame = PageFrame(board, "Replication", "replication")
         view = ReplicationView(frame)

@@ -52,7 +52,7 @@ def slow_cells(command: SlowCommand) -> TableRow:
 def register(board: Board) -> None:
     """Serve this view."""
 
-    @ui.page("/slowlog")
+    @ui.page(f"{board.path}/slowlog")
     async def slowlog() -> None:
         frame = PageFrame(board, "Slow log", "slowlog")
         view = SlowLogView(frame)

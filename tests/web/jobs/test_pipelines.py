@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from penstock.client.replies import Entry
 from penstock.core.stream_id import StreamID
-from penstock.web.model.catalogue import StreamCatalogue
-from penstock.web.model.history import GroupHistory
-from penstock.web.model.pipelines import (
+from penstock.web.jobs.pipelines import (
     QUIET_MS,
     Rejects,
     outputs_of,
@@ -15,6 +13,8 @@ from penstock.web.model.pipelines import (
     reject_streams,
     rejects_of,
 )
+from penstock.web.model.catalogue import StreamCatalogue
+from penstock.web.model.history import GroupHistory
 from penstock.web.server.asking import ServerClient
 from tests.web.conftest import Live
 
@@ -47,6 +47,20 @@ def test_the_newest_batch_of_each_output_is_its_state(live: Live) -> None:
     assert [batch.batch for batch in found[0].batches] == [0, 1, 2]
     assert found[0].state(last.at_ms + 1) == "running"
     assert found[0].state(last.at_ms + QUIET_MS) == "quiet"
+
+
+def test_an_error_is_shown_until_the_next_batch(live: Live) -> None:
+    batch = {"pipeline": "shop", "batch": 1, "rows": 10}
+    for output in ("bronze", "silver"):
+        live.client.xadd("penstock:metrics", batch | {"output": output})
+    failed = {"pipeline": "shop", "output": "silver", "error": "disk full"}
+    live.client.xadd("penstock:metrics", failed)
+    bronze, silver = live.ask(outputs_of)
+    assert (bronze.state(0), silver.state(0)) == ("stopped", "failed")
+    assert silver.failure is not None
+    assert silver.failure.error == "disk full"
+    live.client.xadd("penstock:metrics", batch | {"output": "bronze"})
+    assert [output.failure for output in live.ask(outputs_of)] == [None, None]
 
 
 def test_without_pipelines_there_are_no_outputs(live: Live) -> None:

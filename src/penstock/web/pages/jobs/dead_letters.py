@@ -14,7 +14,7 @@ from penstock.web.elements.frame import PageFrame
 from penstock.web.elements.parts import part, tools
 from penstock.web.elements.table import DataColumn, DataTable, TableRow
 from penstock.web.http.names import link
-from penstock.web.model.dead_letters import SHOWN_MAX, dead_letters_of
+from penstock.web.jobs.dead_letters import SHOWN_MAX, dead_letters_of
 from penstock.web.pages.entry import show_entry
 
 COLUMNS = [
@@ -34,7 +34,7 @@ class DeadLetters:
         self._frame = frame
         self._stream = stream
         self._entries: list[Entry] = []
-        writes = frame.board.settings.allow_writes
+        writes = frame.may_change
         with part("Dead letters") as self._part:
             self._part.set_visibility(False)
             self._table = DataTable(COLUMNS, "dead letters", chooses=writes)

@@ -1,6 +1,7 @@
 """Reads the reports of running Spark pipelines: one entry per batch in the stream penstock:metrics.
 
     pipeline orders  output silver  batch 17  rows 4800  rows_per_second 9120.5  seconds 0.53  lag 0 ...
+    pipeline orders  output silver  error "disk full"       it was stopped by an error
 
 Unknown numbers are left out of the entry. Other entries are skipped, because any client can add to the
 stream. Rejects are entries with a field `_reason`. A stream counts as a stream of rejects if its last entry
@@ -13,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from penstock.client.dead_letters import SUFFIX
 from penstock.client.replies import Entry
 from penstock.web.model.catalogue import StreamCatalogue
 from penstock.web.model.stream_page import NEWEST, read_entries
@@ -27,7 +29,10 @@ QUIET_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class PipelineBatch:
-    """One batch of one output. None where a number is unknown."""
+    """One batch of one output. None where a number is unknown.
+
+    `query` and `source` are empty in reports of older versions.
+    """
 
     pipeline: str
     output: str
@@ -38,6 +43,20 @@ class PipelineBatch:
     seconds: float | None
     lag: int | None
     pending: int | None
+    read: int | None = None
+    late: int = 0
+    query: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineFailure:
+    """An error that stopped a pipeline."""
+
+    pipeline: str
+    output: str
+    at_ms: int
+    error: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +66,7 @@ class PipelineOutput:
     pipeline: str
     output: str
     batches: list[PipelineBatch]
+    failure: PipelineFailure | None = None
 
     @property
     def last(self) -> PipelineBatch:
@@ -54,6 +74,10 @@ class PipelineOutput:
 
     def state(self, now_ms: int) -> str:
         """`quiet` is not an error: a pipeline without input reports no batches."""
+        if self.failure is not None and self.failure.output == self.output:
+            return "failed"
+        if self.failure is not None:
+            return "stopped"
         return "running" if now_ms - self.last.at_ms < QUIET_MS else "quiet"
 
 
@@ -70,11 +94,31 @@ async def outputs_of(server: ServerClient) -> list[PipelineOutput]:
     """Every output with a recent batch."""
     read = await read_entries(server, METRICS_STREAM, NEWEST, RECORDS_MAX)
     found: dict[tuple[str, str], list[PipelineBatch]] = {}
+    failures: dict[str, PipelineFailure] = {}
     for entry in reversed(read):
         batch = parse_batch_or_none(entry)
         if batch is not None:
             found.setdefault((batch.pipeline, batch.output), []).append(batch)
-    return [PipelineOutput(*key, batches) for key, batches in sorted(found.items())]
+            failures.pop(batch.pipeline, None)  # it runs again
+        elif (failure := parse_failure_or_none(entry)) is not None:
+            failures[failure.pipeline] = failure
+    return [
+        PipelineOutput(*key, batches, failures.get(key[0]))
+        for key, batches in sorted(found.items())
+    ]
+
+
+def parse_failure_or_none(entry: Entry) -> PipelineFailure | None:
+    """The failure that an entry reports, or None if it is another entry."""
+    sent = dict(entry.fields)
+    if not {b"pipeline", b"output", b"error"} <= sent.keys():
+        return None
+    pipeline, output, error = (_text(sent[name]) for name in (b"pipeline", b"output", b"error"))
+    return PipelineFailure(pipeline, output, entry.id.ms, error)
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "backslashreplace")
 
 
 def parse_batch_or_none(entry: Entry) -> PipelineBatch | None:
@@ -83,19 +127,28 @@ def parse_batch_or_none(entry: Entry) -> PipelineBatch | None:
     batch = _number_or_none(sent.get("batch"))
     if batch is None or "pipeline" not in sent or "output" not in sent:
         return None
-    lag, pending = (_number_or_none(sent.get(name)) for name in ("lag", "pending"))
+    lag, pending, read = (_whole_or_none(sent.get(name)) for name in ("lag", "pending", "read"))
     return PipelineBatch(
-        pipeline=sent["pipeline"].decode("utf-8", "backslashreplace"),
-        output=sent["output"].decode("utf-8", "backslashreplace"),
+        pipeline=_text(sent["pipeline"]),
+        output=_text(sent["output"]),
         batch=int(batch),
         # The server's clock, as for `now`. The field `at` has the clock of Spark's machine.
         at_ms=entry.id.ms,
         rows=int(_number_or_none(sent.get("rows")) or 0),
         rows_per_second=_number_or_none(sent.get("rows_per_second")),
         seconds=_number_or_none(sent.get("seconds")),
-        lag=None if lag is None else int(lag),
-        pending=None if pending is None else int(pending),
+        lag=lag,
+        pending=pending,
+        read=read,
+        late=_whole_or_none(sent.get("late")) or 0,
+        query=_text(sent.get("query", b"")),
+        source=_text(sent.get("source", b"")),
     )
+
+
+def _whole_or_none(value: bytes | None) -> int | None:
+    number = _number_or_none(value)
+    return None if number is None else int(number)
 
 
 def _number_or_none(value: bytes | None) -> float | None:
@@ -107,11 +160,11 @@ def _number_or_none(value: bytes | None) -> float | None:
 
 
 def reject_streams(catalogue: StreamCatalogue) -> list[bytes]:
-    """The known streams whose last entry is a reject."""
+    """The known streams whose last entry is a reject. Dead letters of workers have their own page."""
     return [
         facts.name
         for facts in catalogue.all_facts()
-        if facts.last is not None and is_reject(facts.last)
+        if facts.last is not None and is_reject(facts.last) and not facts.name.endswith(SUFFIX)
     ]
 
 

@@ -1,4 +1,4 @@
-"""/pipeline: the reports and rejects of Spark pipelines."""
+"""/pipeline: Spark pipelines as flows, their reports and their rejects."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from penstock.human.show import duration_text, harmless, time_text
 from penstock.web import charts
 from penstock.web.board import Board
 from penstock.web.changes.resend import Reject
+from penstock.web.elements.flow import FlowElement
 from penstock.web.elements.frame import PageFrame
-from penstock.web.elements.parts import chart, draw, halves, part
+from penstock.web.elements.parts import chart, draw, part, thirds
 from penstock.web.elements.table import DataColumn, DataTable, TableRow
 from penstock.web.http.names import link, parse_name
-from penstock.web.model.pipelines import (
+from penstock.web.jobs.flow import flows_of, query_of
+from penstock.web.jobs.pipelines import (
     METRICS_STREAM,
     REASON,
     PipelineOutput,
@@ -27,7 +29,8 @@ from penstock.web.model.rates import rate_text
 from penstock.web.model.stream_page import read_ids
 from penstock.web.model.values import preview
 from penstock.web.pages.entry import show_entry
-from penstock.web.pages.redrive import redrive
+from penstock.web.pages.jobs.pipeline_flow import flow_cells
+from penstock.web.pages.jobs.redrive import redrive
 from penstock.web.watch.thresholds import LAG, PIPELINE_LEVELS, marked
 
 REFRESH_SECONDS = 2.0
@@ -61,21 +64,21 @@ REJECT_COLUMNS = [
 
 
 class PipelineView:
-    """Outputs, charts and rejects."""
+    """Flows, outputs, charts and rejects."""
 
     def __init__(self, frame: PageFrame, only: str, rejects: bytes) -> None:
         self._frame = frame
         self._only = only
         self._rejects_stream = rejects
         with frame.content:
-            self._outputs = DataTable(OUTPUT_COLUMNS, "outputs of pipelines", empty=NO_REPORTS)
-            with halves():
-                self._charts = [chart("Rows per second"), chart("Batch time (s)")]
-                self._charts.append(chart("Lag (entries)"))
+            self._flow = FlowElement().classes("full-width")
+            with thirds():
+                titles = ("Rows per second", "Batch time (s)", "Lag (entries)")
+                self._charts = [chart(title) for title in titles]
             with part("Rejects"):
                 self._reasons = DataTable(REASON_COLUMNS, "reasons of rejects", empty=NO_REJECTS)
             with part("Newest rejects"):
-                writes = frame.board.settings.allow_writes
+                writes = frame.may_change
                 self._rejected = DataTable(
                     REJECT_COLUMNS, "newest rejects", chooses=writes, empty=NO_REJECTS
                 )
@@ -84,6 +87,8 @@ class PipelineView:
                     ui.button("Redrive selected", on_click=self._redrive).props(
                         "flat no-caps"
                     ).classes("self-start")
+            with part("Outputs"):
+                self._outputs = DataTable(OUTPUT_COLUMNS, "outputs of pipelines", empty=NO_REPORTS)
 
     async def refresh(self) -> None:
         """Read the newest reports again and redraw the page."""
@@ -92,6 +97,8 @@ class PipelineView:
             output for output in await outputs_of(server) if self._only in ("", output.pipeline)
         ]
         now_ms = await server.now_ms()
+        catalogue = self._frame.board.catalogue
+        self._flow.show([flow_cells(one, catalogue, now_ms) for one in flows_of(found, now_ms)])
         self._outputs.show([output_cells(output, now_ms) for output in found])
         draw(self._charts[0], charts.lines("rows/s", _series(found, "rows_per_second")))
         draw(self._charts[1], charts.lines("batch time in seconds", _series(found, "seconds")))
@@ -158,12 +165,15 @@ class PipelineView:
 
 
 def _series(found: list[PipelineOutput], name: str) -> list[charts.Line]:
+    """A line for each query: its outputs have the same batches."""
+    by_query = {(output.pipeline, query_of(output.last)): output for output in found}
+    is_one = len({pipeline for pipeline, _ in by_query}) == 1
     return [
         (
-            harmless(f"{output.pipeline}/{output.output}"),
+            harmless(query if is_one else f"{pipeline}/{query}"),
             [(batch.at_ms / 1000, getattr(batch, name)) for batch in output.batches],
         )
-        for output in found
+        for (pipeline, query), output in by_query.items()
     ]
 
 
@@ -192,8 +202,8 @@ def output_cells(output: PipelineOutput, now_ms: int) -> TableRow:
 def register(board: Board) -> None:
     """Serve this view."""
 
-    @ui.page("/pipeline")
+    @ui.page(f"{board.path}/pipeline")
     async def pipeline(only: str = "", rejects: str = "") -> None:
-        frame = PageFrame(board, "Pipeline", "pipeline")
+        frame = PageFrame(board, "Pipelines", "pipeline")
         view = PipelineView(frame, only, parse_name(rejects))
         await frame.keep_fresh(view.refresh, REFRESH_SECONDS)
