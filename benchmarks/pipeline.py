@@ -29,7 +29,7 @@ from _tables import Rows, machine_line, write_section
 from rich.console import Console
 from rich.table import Table
 
-from penstock.spark.pipeline.file import load_pipeline
+from penstock.spark.pipeline.definition.file import load_pipeline
 from penstock.spark.pipeline.progress import BatchRecord
 from penstock.spark.pipeline.run import run_pipeline
 from penstock.spark.runtime.session import build_session

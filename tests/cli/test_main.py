@@ -16,6 +16,7 @@ from penstock.cli.main import app
 COMMANDS = (
     *(command.name for command in typer.main.get_group(app).commands.values()),
     *("archive show", "archive compact", "pipeline run", "pipeline check"),
+    *("pipeline status", "pipeline stop", "pipeline reset"),
 )
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.cli.pipeline_draft import Draft, Fields, json_type, members_of, type_of_values
-from penstock.spark.pipeline.file import read_pipeline
-from penstock.spark.pipeline.rules import rule_problems
+from penstock.spark.pipeline.definition.file import read_pipeline
+from penstock.spark.pipeline.definition.rules import rule_problems
 from tests.support.command_line import CommandLine
 from tests.support.servers.penstock_server import running_penstock
 

@@ -14,6 +14,14 @@ from tests.support.campaign import cells
 from tests.support.servers.penstock_server import running_penstock
 from tests.support.servers.redis_cluster import cluster_problem_or_none, running_cluster
 from tests.support.servers.redis_server import redis_program_or_none, running_redis
+from tests.support.spark.databases import (
+    SQLITE_NATIVE,
+    Database,
+    PostgresServer,
+    need_databases,
+    running_postgres,
+    sqlite_database,
+)
 
 # Less optimisation in Java halves the start-up time. The variable also reaches commands that a test runs.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
@@ -88,6 +96,29 @@ def penstock(penstock_broker: Broker) -> Broker:
     """penstock's server, empty."""
     penstock_broker.client.flushall()
     return penstock_broker
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """One PostgreSQL for all tests."""
+    need_databases()
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture(params=cells(["postgresql", "sqlite"]))
+def database(
+    request: pytest.FixtureRequest, spark: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Database:
+    """An empty database; of each kind in `make soak`."""
+    need_databases()
+    if request.param == "sqlite":
+        spark._jvm.java.lang.System.setProperty("org.sqlite.lib.path", SQLITE_NATIVE)
+        return sqlite_database(tmp_path_factory.mktemp("sqlite"))
+    server: PostgresServer = request.getfixturevalue("postgres")
+    server.database.ask("drop schema public cascade")
+    server.database.ask("create schema public")
+    return server.database
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ source_tree   the files of the repository
 engine/       engines without a server: commands, golden scripts, recorded sequences
 redis_py/     programs for redis-py that run on the embedded database too
 replication/  servers that follow each other
+failover/     the failover campaign
 servers/      servers and clients, ours and Redis's, with and without sockets
 random/       random commands
 disk/         a disk in memory, power cuts, data directories

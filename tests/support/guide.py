@@ -136,7 +136,7 @@ class Guide:
         assert runner.summarize(verbose=False).failed == 0, "".join(output)
 
     def _run_toml(self, text: str, lines_before: str) -> None:
-        from penstock.spark.pipeline.file import load_pipeline  # noqa: PLC0415 - needs the extra
+        from penstock.spark.pipeline.definition.file import load_pipeline  # noqa: PLC0415 - needs the extra
 
         del lines_before
         name = text.splitlines()[0].removeprefix("#").strip()

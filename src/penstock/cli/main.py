@@ -26,7 +26,7 @@ from penstock.cli.commands import (
     ui,
     worker,
 )
-from penstock.cli.operate import backup, doctor
+from penstock.cli.operate import backup, doctor, pipeline_control
 from penstock.cli.terminal.outcome import EXIT_CODES, Program
 
 # No rich markup: help and errors may quote data, and must not draw boxes into a pipe.
@@ -50,6 +50,9 @@ app.command(epilog=backup.BACKUP_EPILOG)(backup.backup)
 app.command(epilog=backup.RESTORE_EPILOG)(backup.restore)
 app.command(epilog=doctor.EPILOG)(doctor.doctor)
 app.add_typer(archive.archive, name="archive")
+pipeline.app.command(epilog=pipeline_control.STATUS_EPILOG)(pipeline_control.status)
+pipeline.app.command(epilog=pipeline_control.STOP_EPILOG)(pipeline_control.stop)
+pipeline.app.command(epilog=pipeline_control.RESET_EPILOG)(pipeline_control.reset)
 app.add_typer(pipeline.app, name="pipeline")
 app.command(epilog=worker.EPILOG)(worker.worker)
 app.command(epilog=dead.EPILOG)(dead.dead)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock.client.value_text import ValueText
-from penstock.spark.pipeline.rules import OWN_COLUMNS
+from penstock.spark.pipeline.definition.rules import OWN_COLUMNS
 
 Fields = Sequence[tuple[bytes, bytes]]
 Type = str | None  # None: no two values agree, or there is none

@@ -32,8 +32,9 @@ _HOMES = {
     "archive_writer": "penstock.spark.lake.archive",
     "compact": "penstock.spark.lake.compaction",
     "trim_archived": "penstock.spark.lake.trimming",
-    "load_pipeline": "penstock.spark.pipeline.file",
+    "load_pipeline": "penstock.spark.pipeline.definition.file",
     "run_pipeline": "penstock.spark.pipeline.run",
+    "rebuild_pipeline": "penstock.spark.pipeline.run",
     "ProgressListener": "penstock.spark.pipeline.progress",
 }
 
@@ -45,6 +46,7 @@ __all__ = [
     "compact",
     "load_pipeline",
     "read_stream",
+    "rebuild_pipeline",
     "register",
     "run_pipeline",
     "trim_archived",

@@ -4,7 +4,8 @@ A replayed entry has the fields of the original, plus `_source_stream` and `_sou
 original. The field `_reason`, which a pipeline adds to rejected entries, is left out, so that the entry is
 processed like any other. Entries get new ids, in the order of the old ones.
 
-From an archive of penstock, a replay reads the files and types in its manifests. From other Parquet it reads
+From an archive of penstock, a replay reads the files and types in its manifests or its log. From other
+Parquet it reads
 whatever Spark finds, and values in directory names (`store=001`) are text.
 
 A replay is written in parts (replay_parts.py), one for each run. A part appears in the target completely or
@@ -34,9 +35,12 @@ from penstock.spark.connection import Servers, StreamName
 from penstock.spark.lake.columns import DAY, is_derived, quoted
 from penstock.spark.lake.compaction import load_finished
 from penstock.spark.lake.files import LakeFiles, literal
+from penstock.spark.lake.formats import TablePlace, found_log
 from penstock.spark.lake.manifest import INTENTS, Manifest
+from penstock.spark.lake.table_formats.reading import table_rows
+from penstock.spark.lake.table_formats.table_log import TableLog
 from penstock.spark.option_reader import OptionReader
-from penstock.spark.pipeline.frames import REASON, SOURCE_ID, SOURCE_STREAM
+from penstock.spark.pipeline.rows.frames import REASON, SOURCE_ID, SOURCE_STREAM
 from penstock.spark.place import CONNECTION, parse_place
 from penstock.spark.replay_parts import Ends, Part, ReplayParts
 from penstock.spark.source.data_source import NAME
@@ -168,7 +172,7 @@ def _lake_frame(spark: SparkSession, replay: Replay, part: Part) -> DataFrame:
     )
     table = kept.orderBy("_ms", "_seq")
     if "fields" in rows.columns:
-        return table.select(_with_origin(_entries(table)).alias("fields"))
+        return table.select(_with_origin(entries_of(table)).alias("fields"))
     return table.select(
         *_values(rows, made), f.col("_stream").alias(SOURCE_STREAM), f.col("_id").alias(SOURCE_ID)
     )
@@ -227,6 +231,9 @@ def _table_of(spark: SparkSession, path: str) -> tuple[DataFrame, list[str]]:
     """The rows of a lake, and the columns that were added when it was written."""
     files = LakeFiles(spark)
     root = files.qualify(path)
+    log = found_log(files, root)
+    if log is not None:
+        return _logged(spark, files, path, log)
     lake = load_finished(files, root)
     try:
         if lake.newest is not None:
@@ -238,9 +245,27 @@ def _table_of(spark: SparkSession, path: str) -> tuple[DataFrame, list[str]]:
         raise NotReplayable(f"{path} cannot be read as Parquet: {_first_line(error)}") from error
 
 
-def archived(spark: SparkSession, path: str) -> DataFrame:
-    """The rows of an archive of penstock, by its manifests."""
-    return _table_of(spark, path)[0]
+def archived(spark: SparkSession, table: TablePlace) -> DataFrame:
+    """The rows of an archive of penstock, by its manifests or its log."""
+    files = LakeFiles(spark)
+    log = table.log_or_none(files)
+    found = _table_of(spark, table.path) if log is None else _logged(spark, files, table.path, log)
+    return found[0]
+
+
+def _logged(
+    spark: SparkSession, files: LakeFiles, path: str, log: TableLog
+) -> tuple[DataFrame, list[str]]:
+    """A Delta or Iceberg table of penstock: the files of its newest version."""
+    rows = table_rows(spark, files, log)
+    if rows is None:
+        raise NotReplayable(f"{path} has no finished batch yet")
+    return rows, [field.name for field in rows.schema if is_derived(field)]
+
+
+def table_of_files(spark: SparkSession, root: str, newest: Manifest, paths: list[str]) -> DataFrame:
+    """The rows of some files of an archive, with the columns of its newest manifest."""
+    return _archived(spark, root, newest, paths)[0]
 
 
 def _archived(
@@ -270,7 +295,7 @@ def _found(spark: SparkSession, path: str) -> tuple[DataFrame, list[str]]:
     return table, [DAY] if DAY in in_directories else []
 
 
-def _entries(table: DataFrame) -> Column:
+def entries_of(table: DataFrame) -> Column:
     """The column `fields` as names and values, whatever its type. `_raw` has precedence."""
     kind = table.schema["fields"].dataType
     if isinstance(kind, MapType):

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
 from penstock.cli.main import app
+from penstock.spark.lake.formats import TablePlace
+from penstock.spark.lake.manifest import DataFile, Manifest
 from tests.support.source_tree import ROOT
 
 FIXTURES = ROOT / "tests" / "fixtures" / "lake"
@@ -72,6 +78,47 @@ def test_a_damaged_manifest_is_named(lake: Path) -> None:
     result = run("show", lake)
     assert result.exit_code == 1
     assert "_manifest/0000000007.json is damaged" in result.stderr
+
+
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
+def test_show_reads_the_log_of_a_table(form: str, tmp_path: Path) -> None:
+    pytest.importorskip("deltalake")
+    pytest.importorskip("pyiceberg")
+    table = tmp_path / "lake" / "t"
+    log = TablePlace(str(table), form, "t", str(tmp_path / "lake")).log_at(str(table))
+    schema = {"type": "struct", "fields": [_field("v", "integer"), _field("day", "date")]}
+    log.create(Manifest("q", -1, ("day",), schema))
+    first = log.load()
+    assert first is not None
+    rows = pa.table({"v": pa.array([1, 2], pa.int32())})
+    if log.keeps_partitions:
+        rows = rows.append_column("day", pa.array([date(2026, 11, 16)] * 2))
+    file = table / "data/0000000001-9b2e4d10/day=2026-11-16/part.parquet"
+    file.parent.mkdir(parents=True)
+    pq.write_table(rows, file)
+    written = DataFile(str(file.relative_to(table)), 2, file.stat().st_size)
+    log.commit(first, replace(first.newest, batch=0), [written])
+
+    found = json.loads(run("show", table, "--json").stdout)
+    assert (found["format"], found["rows"], found["files"], found["last_batch"]) == (form, 2, 1, 0)
+    assert [one["partition"] for one in found["partitions"]] == ["day=2026-11-16"]
+    assert run("show", table).stdout.splitlines()[0].endswith(f"of query q; format {form}")
+    file.unlink()
+    result = run("show", table)
+    assert result.exit_code == 1
+    assert "the log names it" in result.stdout
+
+
+def _field(name: str, kind: str) -> dict[str, object]:
+    return {"name": name, "type": kind, "nullable": True, "metadata": {}}
+
+
+def test_show_of_an_iceberg_table_without_its_catalog_says_so(tmp_path: Path) -> None:
+    (tmp_path / "t" / "metadata").mkdir(parents=True)
+    (tmp_path / "t" / "metadata" / "00000-x.metadata.json").touch()
+    result = run("show", tmp_path / "t")
+    assert result.exit_code == 1
+    assert "no _catalog.db above it names it" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from tests.support.servers.penstock_server import running_penstock
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 
 from penstock.spark.pipeline.check import check_pipeline
-from penstock.spark.pipeline.file import read_pipeline
+from penstock.spark.pipeline.definition.file import read_pipeline
 from penstock.spark.pipeline.run import pipeline_session
 
 TEXT = """[source]

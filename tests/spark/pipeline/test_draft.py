@@ -13,7 +13,7 @@ from tests.spark.conftest import NO_PYSPARK, Broker
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 
 from penstock.cli.pipeline_draft import Draft
-from penstock.spark.pipeline.file import load_pipeline
+from penstock.spark.pipeline.definition.file import load_pipeline
 from penstock.spark.pipeline.run import run_pipeline
 
 

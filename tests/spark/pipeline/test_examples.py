@@ -32,3 +32,18 @@ def test_the_pipeline_in_python_runs(
         assert capsys.readouterr().out == "3 parcels\n"
     parcels = [fields for _, fields in penstock.client.xrange("parcels")]
     assert sorted(int(one[b"grams"]) for one in parcels) == [500, 500, 900]
+
+
+def test_the_notebook_runs(
+    spark: Any,
+    penstock: Broker,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("PENSTOCK_URL", penstock.options["url"])
+    for _ in range(2):  # cells can run again
+        runpy.run_path(str(EXAMPLES / "notebook.py"))
+        shown = capsys.readouterr().out
+        assert "PushedFilters" in shown
+        assert "A1   ##### 5\nB7   #### 4\nC3   #### 4\n" in shown
+        assert shown.endswith("3 totals\n['sku', 'pieces']\n")

@@ -23,8 +23,8 @@ pytest.importorskip("pyspark", reason=NO_PYSPARK)
 from penstock.spark.lake.archive import ArchiveWriter
 from penstock.spark.lake.files import LakeFiles
 from penstock.spark.lake.manifest import load_lake
-from penstock.spark.pipeline import targets
 from penstock.spark.pipeline.run import PipelineFailed, pipeline_session, run_pipeline
+from penstock.spark.pipeline.targets import batches
 from tests.support.campaign import cells
 from tests.support.spark.former_pipeline import run_former
 
@@ -113,7 +113,7 @@ def test_a_batch_that_some_outputs_have_is_repeated_for_the_others(
     add(penstock, 1)
     add(penstock, 1, qty="x")
     with monkeypatch.context() as patch:
-        _fail_after(patch, after)
+        fail_after(patch, after)
         with pytest.raises(PipelineFailed, match="stopped by the test"):
             run_pipeline(pipeline_of(penstock), spark, once=True)
     add(penstock, 2)
@@ -121,16 +121,16 @@ def test_a_batch_that_some_outputs_have_is_repeated_for_the_others(
     assert accounted(spark, tmp_path / "lake", penstock) == (4, 3, 1)
 
 
-def _fail_after(patch: pytest.MonkeyPatch, after: str) -> None:
+def fail_after(patch: pytest.MonkeyPatch, after: str) -> None:
     """Fail once the output has its batch, before the next one gets it."""
     if after == "reject":
-        real_append = targets.append
+        real_append = batches.append
 
         def append(*words: Any) -> int:
             real_append(*words)
             raise RuntimeError("stopped by the test")
 
-        patch.setattr(targets, "append", append)
+        patch.setattr(batches, "append", append)
         return
     real = ArchiveWriter.append
 

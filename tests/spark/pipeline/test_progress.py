@@ -76,6 +76,9 @@ def test_a_record_has_the_numbers_of_its_batch() -> None:
         "lag": 30,
         "pending": None,
         "late": 0,
+        "duplicates": 0,
+        "query": "silver",
+        "source": "a",
     }
     assert found.end == offset(("a", 100))
 
@@ -117,6 +120,17 @@ def test_a_missing_group_has_no_pending_entries(server: Broker) -> None:
     assert metrics.complete(record(offset(("orders", 1)))).pending == 0
     assert not server.client.exists("penstock:metrics")
     metrics.close()
+
+
+def test_an_error_is_published_if_the_server_is_there(server: Broker) -> None:
+    place = parse_options({**server.options, "stream": "x"}).place
+    metrics = Metrics(place, "", "penstock:metrics")
+    metrics.publish_failure("shop", "silver", "disk full")
+    metrics.close()
+    ((_, fields),) = server.client.xrange("penstock:metrics")
+    assert fields == {b"pipeline": b"shop", b"output": b"silver", b"error": b"disk full"}
+    away = parse_options({"url": "redis://127.0.0.1:1", "stream": "x"}).place
+    Metrics(away, "", "penstock:metrics").publish_failure("shop", "silver", "disk full")
 
 
 def test_a_server_that_is_down_or_refuses_does_not_stop_the_pipeline(penstock: Broker) -> None:

@@ -19,7 +19,7 @@ pytest.importorskip("pyspark", reason=NO_PYSPARK)
 
 from penstock.core.stream_id import StreamID
 from penstock.spark.lake.lock import held
-from penstock.spark.pipeline.file import Pipeline, PipelineFileError, load_pipeline
+from penstock.spark.pipeline.definition.file import Pipeline, PipelineFileError, load_pipeline
 from penstock.spark.pipeline.progress import BatchRecord, ProgressListener
 from penstock.spark.pipeline.run import (
     PipelineFailed,
@@ -228,8 +228,8 @@ def test_a_changed_aggregate_is_refused_by_name(
     (problem,) = caught.value.problems
     assert problem.line == 24
     assert problem.text.startswith("output minute: measures was {")
-    assert "lake/_checkpoints/minute and" in problem.text
     assert "rename the aggregate" in problem.text
+    assert problem.text.endswith("shop.toml --from-archive")
 
 
 def test_entries_that_all_outputs_have_are_trimmed(

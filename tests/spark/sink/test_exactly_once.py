@@ -20,15 +20,22 @@ import pyarrow.dataset as ds
 import pytest
 import redis
 
+from penstock.spark.lake.formats import DELTA, ICEBERG, PARQUET, TablePlace
 from tests.support.campaign import SOAK, cases, cells, seed
 from tests.support.servers.durable_redis import running_durable_redis
 from tests.support.servers.penstock_server import running_penstock
 from tests.support.servers.redis_server import redis_program_or_none
+from tests.support.spark import tables
 from tests.support.spark.pipeline_process import PipelineProcess
 
 ENTRIES = cases(1_000_000)
 PIPELINED = 1_000
 BATCHES = 40 if SOAK else 16
+# Cells side by side differ in the server and in the format.
+CELLS = [
+    *[("penstock", PARQUET), ("redis", DELTA), ("penstock", ICEBERG)],
+    *[("redis", PARQUET), ("penstock", DELTA), ("redis", ICEBERG)],
+]
 VICTIMS = ["driver", "executor", "server"]
 KILLS = 12 if SOAK else len(VICTIMS)
 # Executors are processes that can be killed. In `make test`, plain Redis runs without them to save time.
@@ -50,6 +57,7 @@ even = "n % 2 = 0"
 
 [archive]
 path = "lake"
+format = "{form}"
 
 [reject]
 stream = "odd"
@@ -77,12 +85,14 @@ def durable_server(kind: str, folder: Path) -> Iterator[Server]:
         yield theirs
 
 
-@pytest.mark.parametrize("kind", cells(["penstock", "redis"]))
-def test_every_entry_is_once_in_the_lake_and_once_in_the_sink(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "form"), cells(CELLS))
+def test_every_entry_is_once_in_the_lake_and_once_in_the_sink(
+    kind: str, form: str, tmp_path: Path
+) -> None:
     start = seed()
-    dice = random.Random(f"{start}/{kind}")
+    dice = random.Random(f"{start}/{kind}/{form}")
     file = tmp_path / "numbers.toml"
-    file.write_text(PIPELINE.format(batch=ENTRIES // BATCHES))
+    file.write_text(PIPELINE.format(batch=ENTRIES // BATCHES, form=form))
     master = EXECUTORS if SOAK or kind == "penstock" else THREADS
     with durable_server(kind, tmp_path / "data") as server:
         ids = fill(server)
@@ -92,7 +102,7 @@ def test_every_entry_is_once_in_the_lake_and_once_in_the_sink(kind: str, tmp_pat
         with redis.Redis(port=server.port) as client:
             odd = [entry[1][b"_source_id"].decode() for entry in client.xrange("odd")]
             group = client.xinfo_groups("numbers")[0]
-    archived, valid = ids_in(tmp_path / "lake" / "bronze"), ids_in(tmp_path / "lake" / "silver")
+    archived, valid = (ids_in(tmp_path / "lake", form, name) for name in ("bronze", "silver"))
     assert differences(archived, ids) == [], f"PENSTOCK_SEED={start}"
     assert differences(valid + odd, ids) == [], f"PENSTOCK_SEED={start}"
     assert (group["pending"], group["lag"]) == (0, 0)
@@ -142,7 +152,11 @@ def fill(server: Server) -> list[str]:
     return ids
 
 
-def ids_in(table: Path) -> list[str]:
+def ids_in(lake: Path, form: str, name: str) -> list[str]:
+    table = lake / name
+    if form != PARQUET:
+        place = TablePlace(str(table), form, name, str(lake))
+        return list(tables.by_library(place, "_id").elements())
     read = ds.dataset(table, format="parquet", partitioning="hive").to_table(columns=["_id"])
     found: list[str] = read["_id"].to_pylist()
     return found

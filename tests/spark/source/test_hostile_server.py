@@ -22,7 +22,7 @@ path = "{place}/lake"
 @pytest.mark.parametrize("name", [*REPLIES, *REPEATED])
 def test_a_check_reports_a_server_that_answers_wrongly(name: str, tmp_path: Path) -> None:
     check = pytest.importorskip("penstock.spark.pipeline.server_check", reason=NO_PYSPARK)
-    file = pytest.importorskip("penstock.spark.pipeline.file", reason=NO_PYSPARK)
+    file = pytest.importorskip("penstock.spark.pipeline.definition.file", reason=NO_PYSPARK)
     with hostile(REPLIES.get(name, b""), answers=REPEATED.get(name, b"")) as server:
         path = tmp_path / "p.toml"
         path.write_text(FILE.format(url=server.url, place=tmp_path))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.spark.lake.archive import archive_writer
-from penstock.spark.pipeline import frames
-from penstock.spark.pipeline.file import Pipeline
+from penstock.spark.pipeline.definition.file import Pipeline
+from penstock.spark.pipeline.definition.rules import BRONZE, REJECT
 from penstock.spark.pipeline.outputs import PipelineOutput, outputs_of
-from penstock.spark.pipeline.rules import BRONZE, REJECT
+from penstock.spark.pipeline.rows import frames
 from penstock.spark.source.data_source import NAME
 
 

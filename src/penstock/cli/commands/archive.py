@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +17,9 @@ from penstock.cli.terminal.progress import ProgressBar
 from penstock.errors import ConfigError, PenstockError
 from penstock.human.show import harmless, json_line, size_text
 from penstock.server.config.kinds import parse_memory
+from penstock.spark.lake.formats import PARQUET, found_log
 from penstock.spark.lake.manifest import DATA_SUFFIX, Lake, load_lake
+from penstock.spark.lake.table_formats.table_log import TableLog, TableState, plain_path
 
 archive = typer.Typer(
     help="Show an archive of streams in a lake, or merge its small files.",
@@ -76,19 +79,19 @@ class LocalFiles:
 def show(path: Target, json: Json = False) -> None:
     """Show the partitions, files and rows of an archive on this machine, and its last batch.
 
-    The numbers come from its manifests. Files that no manifest names belong to a batch that is being written,
-    or that was interrupted and will be retried. A missing file is an error with exit code 1.
+    The numbers come from its manifests, or from the log of a Delta or Iceberg table. Files that no manifest
+    names belong to a batch that is being written, or that was interrupted and will be retried. A missing file
+    is an error with exit code 1.
     """
     root = _local(path)
     try:
-        lake = load_lake(LocalFiles(), str(root))
+        facts = _facts_of(root)
     except PenstockError as error:
         raise Failure(str(error)) from error
     except (OSError, UnicodeDecodeError) as error:
         raise Failure(f"{root}: cannot be read: {error}") from error
-    if lake.newest is None:
+    if facts is None:
         raise typer.BadParameter(f"{path} is not an archive: it has no manifest")
-    facts = _facts(root, lake)
     output = Stdout()
     if json:
         output.line(json_line({"path": path} | facts))
@@ -115,6 +118,9 @@ def compact(
     Files smaller than half of the target size are merged. Queries may keep writing to the archive. A reader
     may miss the rows of one merged file while files are replaced, but never sees a row twice. An interrupted
     compaction is completed by the next one or by the next batch of the query.
+
+    Readers of a Delta or Iceberg table miss nothing meanwhile. Its old files stay for readers of older
+    versions, until you VACUUM a Delta table or expire the snapshots of an Iceberg table.
     """
     target_bytes = _size(target_size)
     need_spark()
@@ -165,25 +171,56 @@ def _local(path: str) -> Path:
     return root
 
 
+def _facts_of(root: Path) -> dict[str, Any] | None:
+    log = found_log(LocalFiles(), str(root))
+    if log is not None:
+        state = log.load()
+        return None if state is None else _table_facts(log, state)
+    lake = load_lake(LocalFiles(), str(root))
+    return None if lake.newest is None else _facts(root, lake)
+
+
+def _table_facts(log: TableLog, state: TableState) -> dict[str, Any]:
+    """The facts of a Delta or Iceberg table. Files of older versions do not count."""
+    files = log.files(state)
+    paths = [plain_path(one.path) for one in files]
+    return {
+        "format": log.format,
+        "query": state.newest.query,
+        "last_batch": state.newest.batch,
+        **_sums([(one.partition, one.rows, one.bytes) for one in files]),
+        "unfinished": [],
+        "missing": sorted(path for path in paths if not Path(path).exists()),
+    }
+
+
+def _sums(files: Sequence[tuple[str, int, int]]) -> dict[str, Any]:
+    """Files, rows and bytes, in total and by partition. Each file is a partition, rows and bytes."""
+    partitions: dict[str, PartitionFacts] = {}
+    for partition, rows, size in files:
+        facts = partitions.setdefault(partition, PartitionFacts(partition))
+        facts.files += 1
+        facts.rows += rows
+        facts.bytes += size
+    return {
+        "files": len(files),
+        "rows": sum(rows for _, rows, _ in files),
+        "bytes": sum(size for _, _, size in files),
+        "partitions": [asdict(partitions[name]) for name in sorted(partitions)],
+    }
+
+
 def _facts(root: Path, lake: Lake) -> dict[str, Any]:
     newest = lake.newest
     assert newest is not None
-    partitions: dict[str, PartitionFacts] = {}
-    for file in lake.files:
-        facts = partitions.setdefault(file.partition, PartitionFacts(file.partition))
-        facts.files += 1
-        facts.rows += file.rows
-        facts.bytes += file.bytes
     named = {file.path for file in lake.files}
     found = {str(one.relative_to(root)) for one in root.rglob(f"*{DATA_SUFFIX}")}
     return {
+        "format": PARQUET,
         "query": newest.query,
         "last_batch": newest.batch,
         "compactions": lake.generation,
-        "files": len(lake.files),
-        "rows": sum(file.rows for file in lake.files),
-        "bytes": sum(file.bytes for file in lake.files),
-        "partitions": [asdict(partitions[name]) for name in sorted(partitions)],
+        **_sums([(file.partition, file.rows, file.bytes) for file in lake.files]),
         "unfinished": sorted(found - named),
         "missing": sorted(named - found),
     }
@@ -193,8 +230,7 @@ def _print(path: str, facts: dict[str, Any], output: Stdout) -> None:
     output.line(
         harmless(
             f"{path}: {facts['rows']} rows, {facts['files']} files, {size_text(facts['bytes'])};"
-            f" last batch {facts['last_batch']} of query {facts['query']};"
-            f" compactions {facts['compactions']}"
+            f" last batch {facts['last_batch']} of query {facts['query']}; {_kind(facts)}"
         )
     )
     output.line("")
@@ -202,7 +238,14 @@ def _print(path: str, facts: dict[str, Any], output: Stdout) -> None:
     for name in facts["unfinished"]:
         output.line(harmless(f"unfinished: {name}: not in a manifest yet"))
     for name in facts["missing"]:
-        output.line(harmless(f"missing: {name}: a manifest names it; restore it from a backup"))
+        source = "a manifest" if facts["format"] == PARQUET else "the log"
+        output.line(harmless(f"missing: {name}: {source} names it; restore it from a backup"))
+
+
+def _kind(facts: dict[str, Any]) -> str:
+    if facts["format"] == PARQUET:
+        return f"compactions {facts['compactions']}"
+    return f"format {facts['format']}"
 
 
 def _cells(one: dict[str, Any]) -> list[str]:

@@ -26,10 +26,10 @@ from penstock.errors import ConfigError
 from penstock.human.show import harmless, json_line
 
 if TYPE_CHECKING:
-    from penstock.spark.pipeline.file import Pipeline
+    from penstock.spark.pipeline.definition.file import Pipeline
+    from penstock.spark.pipeline.definition.toml_table import Problem
     from penstock.spark.pipeline.progress import BatchRecord
     from penstock.spark.pipeline.run import Summary
-    from penstock.spark.pipeline.toml_table import Problem
 
 NEW_EPILOG = example(
     "penstock pipeline new orders > orders.toml",
@@ -39,6 +39,7 @@ NEW_EPILOG = example(
 RUN_EPILOG = example(
     "penstock pipeline run orders.toml                  until Ctrl-C or SIGTERM",
     "penstock pipeline run orders.toml --once           process existing entries, then stop",
+    "penstock pipeline run orders.toml --from-archive   first compute silver and aggregates again",
     "penstock pipeline run orders.toml --json | jq .rows",
     "penstock pipeline run orders.toml --metrics 9101   for Prometheus",
     "penstock pipeline run orders.toml --master spark://host:7077 --conf spark.executor.memory=2g",
@@ -63,11 +64,12 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     no_args_is_help=True,
-    help="Draft, check or run a Spark pipeline that a TOML file describes.",
+    help="Draft, check, run and control a Spark pipeline.",
     epilog=example(
         "penstock pipeline new orders             draft a file from the entries of a stream",
         "penstock pipeline check orders.toml      find problems before running it",
         "penstock pipeline run orders.toml        run it until Ctrl-C",
+        "penstock pipeline status orders.toml     show how far it is",
     ),
 )
 
@@ -139,6 +141,12 @@ def run(
     once: Annotated[
         bool, typer.Option("--once", help="Process the entries that exist now, then stop.")
     ] = False,
+    from_archive: Annotated[
+        bool,
+        typer.Option(
+            "--from-archive", help="First compute silver and the aggregates again from bronze."
+        ),
+    ] = False,
     master: Master = None,
     json: Json = False,
     conf: Conf = None,
@@ -151,13 +159,23 @@ def run(
 
     Outputs continue from where they stopped. The file is checked first; nothing starts if it has a problem.
     Without --once the pipeline runs until Ctrl-C or SIGTERM, which stop it cleanly. If an output fails, all
-    stop; run the command again to resume. With --json, print one object per batch and, at the end, one with
-    the summary.
+    stop; run the command again to resume.
+
+    --from-archive computes silver and the aggregates from all of bronze, with the present definition, and
+    replaces their tables. Then the pipeline continues where bronze ends. Rejects, and windows that a stream
+    has already, are not sent again.
+
+    With --json, print one object per batch and, at the end, one with the summary.
     """
     pipeline = _load(file, json, offline=False)
     settings = _settings(conf or [])
-    from penstock.spark.pipeline.file import PipelineFileError
-    from penstock.spark.pipeline.run import PipelineFailed, run_pipeline, summary_json
+    from penstock.spark.pipeline.definition.file import PipelineFileError
+    from penstock.spark.pipeline.run import (
+        PipelineFailed,
+        rebuild_pipeline,
+        run_pipeline,
+        summary_json,
+    )
 
     output = Stdout()
     with (
@@ -172,6 +190,8 @@ def run(
                     count(record)
                     display.show(record)
 
+                if from_archive:
+                    rebuild_pipeline(pipeline, spark, display.note, stop)
                 summary = run_pipeline(pipeline, spark, once, take, stop)
         except PipelineFileError as error:
             _refuse(error.problems, json)
@@ -202,7 +222,7 @@ def check(
     from penstock.spark.pipeline.run import pipeline_session
 
     with quiet_session(pipeline.name, "local[1]", {}) as spark:
-        problems = check_pipeline(pipeline, pipeline_session(spark), is_offline=True)
+        problems = check_pipeline(pipeline, pipeline_session(spark), offline)
     if problems:
         _refuse(problems, json)
     if not offline:
@@ -222,7 +242,7 @@ def _note_missing(pipeline: Pipeline) -> None:
 
 
 def _read(file: str) -> tuple[Pipeline | None, list[Problem]]:
-    from penstock.spark.pipeline.file import read_pipeline
+    from penstock.spark.pipeline.definition.file import read_pipeline
 
     try:
         return read_pipeline(file)
@@ -230,11 +250,24 @@ def _read(file: str) -> tuple[Pipeline | None, list[Problem]]:
         raise BadFile(f"{file}: {error.strerror or error}") from None
 
 
+def read_pipeline_file(file: str, json: bool) -> Pipeline:
+    """A pipeline to look at, not to run: its SQL and its servers are not checked."""
+    pipeline, problems = _read(file)
+    if pipeline is not None:
+        from penstock.spark.pipeline.definition.rules import rule_problems
+
+        problems = [*problems, *rule_problems(pipeline)]
+    if pipeline is None or problems:
+        _refuse(problems, json, "correct the file first")
+    need_spark()
+    return pipeline
+
+
 def _load(file: str, json: bool, offline: bool) -> Pipeline:
     """A pipeline without the problems that can be found before Spark is imported."""
     pipeline, problems = _read(file)
     if pipeline is not None:
-        from penstock.spark.pipeline.rules import rule_problems
+        from penstock.spark.pipeline.definition.rules import rule_problems
 
         problems = [*problems, *rule_problems(pipeline)]
     # A file with a mistake is reported even if its server does not answer for a long time.
@@ -330,4 +363,8 @@ def _show_summary(summary: Summary, pipeline: Pipeline, output: Stdout) -> None:
     output.table(COLUMNS, rows)
     pending = "" if summary.pending is None else f", {summary.pending:,} pending"
     trimmed = f", {summary.trimmed:,} trimmed" if summary.trimmed else ""
-    output.line(f"{summary.seconds:.1f} s{pending}{trimmed}; lake: {pipeline.archive.path}")
+    dropped = sum(one.duplicates for one in summary.outputs.values())
+    duplicates = f", {dropped:,} duplicates" if dropped else ""
+    output.line(
+        f"{summary.seconds:.1f} s{pending}{trimmed}{duplicates}; lake: {pipeline.archive.path}"
+    )

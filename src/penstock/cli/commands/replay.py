@@ -39,7 +39,10 @@ def replay(
         str | None, typer.Option(metavar="STREAM", help="Replay this stream.")
     ] = None,
     from_lake: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Replay this table of a lake (Parquet).")
+        str | None,
+        typer.Option(
+            metavar="PATH", help="Replay this table of a lake: Parquet, Delta or Iceberg."
+        ),
     ] = None,
     since: Annotated[
         str, typer.Option(metavar="TIME", help="Where to start: an id, a time, or 10m for ago.")

@@ -32,6 +32,9 @@ class Display(Protocol):
         trace: TracebackType | None,
     ) -> None: ...
 
+    def note(self, text: str) -> None:
+        """Called with a line of text before each step of work that precedes the batches."""
+
     def show(self, record: BatchRecord) -> None:
         """Called after each batch."""
 
@@ -50,6 +53,9 @@ class NoDisplay:
     ) -> None:
         pass
 
+    def note(self, text: str) -> None:
+        """Show nothing."""
+
     def show(self, record: BatchRecord) -> None:
         """Show nothing."""
 
@@ -59,6 +65,11 @@ class BatchLines(NoDisplay):
 
     def __init__(self, output: Stdout) -> None:
         self._output = output
+
+    def note(self, text: str) -> None:
+        """Print the text."""
+        self._output.line(json_line({"note": text}))
+        self._output.flush()
 
     def show(self, record: BatchRecord) -> None:
         """Print the record."""
@@ -73,6 +84,7 @@ class LiveTable:
         self._pipeline = pipeline
         self._records: dict[str, BatchRecord] = {}
         self._rows: dict[str, int] = {}
+        self._note = ""
         console = Console(stderr=True)
         self._live = Live(self._drawn(), console=console, transient=True, redirect_stdout=False)
 
@@ -88,6 +100,11 @@ class LiveTable:
     ) -> None:
         self._live.stop()
 
+    def note(self, text: str) -> None:
+        """Show the text in the title until the first batch."""
+        self._note = text
+        self._live.update(self._drawn())
+
     def show(self, record: BatchRecord) -> None:
         """Redraw the table."""
         self._records[record.output] = record
@@ -95,14 +112,14 @@ class LiveTable:
         self._live.update(self._drawn())
 
     def _drawn(self) -> Table:
-        return progress_table(self._pipeline, self._records, self._rows)
+        return progress_table(self._pipeline, self._records, self._rows, self._note)
 
 
 def progress_table(
-    pipeline: str, records: Mapping[str, BatchRecord], rows: Mapping[str, int]
+    pipeline: str, records: Mapping[str, BatchRecord], rows: Mapping[str, int], note: str = ""
 ) -> Table:
-    """The last record of each output, and its total number of rows."""
-    waiting = "" if records else " is starting"
+    """The last record of each output, and its total number of rows. Before that, what is being done."""
+    waiting = "" if records else f": {harmless(note)}" if note else " is starting"
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold cyan")
     table.title = Text(f"{harmless(pipeline)}{waiting}", style="bold")
     for number, heading in enumerate(HEADINGS):

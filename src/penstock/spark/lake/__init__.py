@@ -1,10 +1,15 @@
-"""The lake: streams archived as Parquet.
+"""The lake: streams archived as Parquet, Delta or Iceberg.
 
-archive     writes the batches of a streaming query
-manifest    which files belong to the lake
-columns     adds and checks columns
-files       file operations through Hadoop's FileSystem
-compaction  merges small files
-trimming    trims archived entries from the server
-lock        locks a lake on this machine
+formats         which format a table has, and its writer
+table_formats/  Delta and Iceberg
+archive         writes the batches of a streaming query as Parquet
+manifest        which files belong to a Parquet lake
+columns         adds and checks columns
+column_types    which types may change, and to which
+files           file operations through Hadoop's FileSystem
+compaction      merges small files
+widening        rewrites files with wider types
+upsert          tables with one row for each key
+trimming        trims archived entries from the server
+lock            locks a lake on this machine
 """

@@ -100,7 +100,7 @@ class ArchiveWriter:
         files = self._files_of(spark)
         root = files.qualify(self._path)
         temporary_of(root)  # fails early if nothing can be written next to the lake
-        query = _query_of(spark)
+        query = query_of(spark)
         known, self._newest = self._newest, None  # if this batch fails, the next one lists again
         finish_compaction(files, root)
         if known is None or (known.query, known.batch + 1) != (query, batch):
@@ -176,11 +176,11 @@ class ArchiveWriter:
             _check_empty(files, root)
             return
         if newest.query not in owners:
-            raise _another_query(root, newest.query, owners[0])
+            raise another_query(root, newest.query, owners[0])
         if newest.partition_by != self._partition_by:
             raise ArchiveError(
-                f"{root} is partitioned by {_listed(newest.partition_by)}, but this query by"
-                f" {_listed(self._partition_by)}: keep the old columns, or archive into another directory"
+                f"{root} is partitioned by {listed(newest.partition_by)}, but this query by"
+                f" {listed(self._partition_by)}: keep the old columns, or archive into another directory"
             )
 
     def _check(
@@ -194,11 +194,7 @@ class ArchiveWriter:
                 log.warning("%s starts with batch %d: earlier batches are missing", root, batch)
             return
         if batch < newest.batch:
-            raise ArchiveError(
-                f"{root} has batches up to {newest.batch}, but its query is at batch {batch}: the"
-                " checkpoint is older than the lake, and the same batch numbers may have other entries."
-                " Restore the newer checkpoint, or archive into another directory"
-            )
+            raise older_checkpoint(root, newest.batch, batch)
         if batch > newest.batch + 1:
             log.warning("%s: batch %d follows batch %d", root, batch, newest.batch)
 
@@ -255,7 +251,7 @@ def _undo_batch(
     begun = _begun(files, root)
     for owner in begun.values():
         if owner not in owners:
-            raise _another_query(root, owner, owners[0])
+            raise another_query(root, owner, owners[0])
     for name in begun:
         if name.startswith(CLAIM):
             files.delete(f"{root}/{INTENTS}/{name}")
@@ -297,7 +293,8 @@ def _temporary_of(root: str) -> str:
     return f"{temporary_of(root)}/batch"
 
 
-def _query_of(spark: SparkSession) -> str:
+def query_of(spark: SparkSession) -> str:
+    """The id of the streaming query whose batch this thread writes. Raises: ArchiveError."""
     found = spark.sparkContext.getLocalProperty(QUERY_ID)
     if not found:
         raise ArchiveError(
@@ -320,7 +317,17 @@ def _check_empty(files: LakeFiles, root: str) -> None:
         )
 
 
-def _another_query(root: str, owner: str, query: str) -> ArchiveError:
+def older_checkpoint(root: str, newest: int, batch: int) -> ArchiveError:
+    """The error for a query that is at an older batch than the lake."""
+    return ArchiveError(
+        f"{root} has batches up to {newest}, but its query is at batch {batch}: the checkpoint is older than"
+        " the lake, and the same batch numbers may have other entries. Restore the newer checkpoint, or"
+        " archive into another directory"
+    )
+
+
+def another_query(root: str, owner: str, query: str) -> ArchiveError:
+    """The error for a lake of another query."""
     return ArchiveError(
         f"{root} was written by query {owner}, but this is query {query}: the checkpoint was deleted or"
         " another one is used, so entries would be archived twice. Restore the old checkpoint, or archive"
@@ -328,5 +335,6 @@ def _another_query(root: str, owner: str, query: str) -> ArchiveError:
     )
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Names for a message."""
     return ", ".join(names) or "nothing"

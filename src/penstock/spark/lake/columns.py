@@ -1,8 +1,11 @@
 """Fits the columns of a batch to the columns of the lake.
 
-Many readers assume that all files have the columns of the first one. So a column never changes its type, and
-a batch without a column gets it with nulls. New columns are allowed: readers that merge schemas by name see
-them at once, others after older files are compacted.
+Many readers assume that all files have the columns of the first one. So a column has the
+same type in all files, and a batch without a column gets it with nulls. New columns are allowed: readers that
+merge schemas by name see them at once, others after older files are compacted.
+
+A batch with a narrower type is converted. For a wider type (column_types.py) the lake is rewritten first
+(widening.py).
 """
 
 from __future__ import annotations
@@ -10,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructField, StructType
 
+from penstock.spark.lake.column_types import TypeConflict, converted, is_same, wider_field
 from penstock.spark.lake.manifest import ArchiveError
 
 DAY = "day"
@@ -67,25 +71,40 @@ def fit(frame: DataFrame, known: Mapping[str, Any] | None) -> DataFrame:
         mine = own.pop(field.name.lower(), None)
         if mine is None:
             columns.append(F.lit(None).cast(field.dataType).alias(field.name))
+        elif is_same(wider_field(field, mine), field.dataType):
+            columns.append(_fitted(field, mine))
         else:
-            _check_same(field, mine)
-            columns.append(F.col(quoted(mine.name)))
+            new, old = mine.dataType.simpleString(), field.dataType.simpleString()
+            raise TypeConflict((mine.name,), new, old)
     columns += [F.col(quoted(field.name)) for field in own.values()]
     return frame.select(*columns)
 
 
-def _check_same(there: StructField, mine: StructField) -> None:
-    if there.name != mine.name:
-        raise ArchiveError(
-            f"column {mine.name}: the lake spells it {there.name}. Use that spelling, because some readers"
-            " distinguish case and some do not"
-        )
-    old, new = there.dataType.simpleString(), mine.dataType.simpleString()
-    if old != new:
-        raise ArchiveError(
-            f"column {mine.name} is {new}, but {old} in the lake: cast it to {old}, rename it, or archive"
-            " into another directory. Nothing was written"
-        )
+def merged_schema(known: Mapping[str, Any], made: StructType) -> StructType:
+    """The lake's columns, each with the wider of both types, then new ones. Raises: ArchiveError."""
+    own = {field.name.lower(): field for field in made}
+    fields = []
+    for field in StructType.fromJson(dict(known)):
+        mine = own.pop(field.name.lower(), None)
+        kind = field.dataType if mine is None else wider_field(field, mine)
+        fields.append(StructField(field.name, kind, metadata=field.metadata))
+    return StructType([*fields, *own.values()])
+
+
+def has_other_types(known: Mapping[str, Any], schema: StructType) -> bool:
+    """Whether a column has another type than in `schema`."""
+    types = {field.name: field.dataType for field in schema}
+    return any(
+        field.name in types and not is_same(field.dataType, types[field.name])
+        for field in StructType.fromJson(dict(known))
+    )
+
+
+def _fitted(there: StructField, mine: StructField) -> Column:
+    column = F.col(quoted(mine.name))
+    if is_same(there.dataType, mine.dataType):
+        return column
+    return converted(column, mine.dataType, there.dataType).alias(mine.name)
 
 
 def data_schema(schema: Mapping[str, Any], partition_by: Sequence[str]) -> StructType:

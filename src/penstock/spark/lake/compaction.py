@@ -20,6 +20,8 @@ No single step that all readers understand can replace many files by one. So in 
 file are missing for a moment, or after a crash until the next run. The other order would show these rows
 twice.
 
+Delta and Iceberg tables replace files in one commit (table_formats/), so their readers miss nothing.
+
 Only files that a manifest names are changed. The query may keep writing: its next batches follow the base. On
 a local disk a lock excludes a second compaction. On other storage a compaction fails if it notices another
 one.
@@ -32,11 +34,12 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
 
 from penstock.spark.lake.columns import data_schema
 from penstock.spark.lake.files import (
@@ -46,6 +49,7 @@ from penstock.spark.lake.files import (
     temporary_of,
     write_parquet,
 )
+from penstock.spark.lake.formats import found_log
 from penstock.spark.lake.lock import held
 from penstock.spark.lake.manifest import (
     INTENTS,
@@ -63,6 +67,7 @@ from penstock.spark.lake.manifest import (
     parse_versioned,
     superseded,
 )
+from penstock.spark.lake.table_formats.table_log import DATA, TableFile, TableLog
 
 TARGET_BYTES = 128 << 20
 COMMIT_SECONDS = 60
@@ -70,6 +75,7 @@ COMMIT_SECONDS = 60
 _INTENT = re.compile(r"compaction-\d+\.json")
 
 OnBytes = Callable[[int, int, int], None]
+T = TypeVar("T", DataFile, TableFile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +108,11 @@ def compact(
 
     `on_bytes` is called after each merged file with the bytes done, the total bytes, and the files done.
     """
-    return Compaction(LakeFiles(spark), spark, path).run(target_bytes, on_bytes)
+    files = LakeFiles(spark)
+    log = found_log(files, files.qualify(path))
+    if log is not None:
+        return _compact_table(spark, files, log, target_bytes)
+    return Compaction(files, spark, path).run(target_bytes, on_bytes)
 
 
 class Compaction:
@@ -118,8 +128,7 @@ class Compaction:
 
     def run(self, target_bytes: int = TARGET_BYTES, on_bytes: OnBytes | None = None) -> Compacted:
         """Finish an interrupted compaction, then merge small files."""
-        if target_bytes < 1:
-            raise ArchiveError(f"the target is {target_bytes} bytes; it must be 1 or more")
+        _check_target(target_bytes)
         if not self._files.exists(self._root):
             raise _no_archive(self._root)
         busy = ArchiveError(f"{self._root}: another compaction is running; nothing was changed")
@@ -130,6 +139,8 @@ class Compaction:
         before = load_finished(self._files, self._root)
         if before.newest is None:
             raise _no_archive(self._root)
+        if before.newest.keyed:
+            raise ArchiveError(f"{self._root} is an upsert table, which needs no compaction")
         self._files.delete(self._temporary)
         plan = [
             one for merges in plan_merges(before.files, target_bytes).values() for one in merges
@@ -170,9 +181,9 @@ class Compaction:
         new = DataFile(f"{partition}/{name}" if partition else name, rows, size)
         return Merge(tuple(file.path for file in files), f"{attempt}/{source}", new)
 
-    def _commit(self, lake: Lake, merges: Sequence[Merge]) -> Lake:
+    def _commit(self, lake: Lake, merges: Sequence[Merge], is_needed: bool = False) -> Lake:
         """Steps 2 to 5 for the files merged since the last commit. Returns the new lake."""
-        if not merges:
+        if not merges and not is_needed:
             return lake
         for merge in merges:
             if not self._files.exists(f"{self._temporary}/{merge.staged}"):
@@ -181,18 +192,57 @@ class Compaction:
                     f" {merge.old[0]} on were not changed"
                 )
         base = _base_of(lake, merges)
-        intent = {
-            "version": VERSION,
-            "merges": [
-                {"old": list(one.old), "staged": one.staged, "new": file_json(one.new)}
-                for one in merges
-            ],
-            "base": base.to_json(),
-        }
-        path = f"{self._root}/{INTENTS}/compaction-{base.generation:010d}.json"
-        self._files.write(path, json.dumps(intent), aside=self._temporary)
-        _carry_out(self._files, self._root, path, (merges, base))
+        replace_files(self._files, self._root, merges, base)
         return Lake((base,))
+
+
+def _compact_table(
+    spark: SparkSession, files: LakeFiles, log: TableLog, target_bytes: int
+) -> Compacted:
+    """Merge the small files of a Delta or Iceberg table. Its readers see all rows at any time."""
+    _check_target(target_bytes)
+    before = log.load()
+    if before is None:
+        raise _no_archive(log.root)
+    session = spark.newSession()
+    session.conf.set("spark.sql.files.maxRecordsPerFile", "0")  # a merge makes one file
+
+    def rewrite(merge: Sequence[TableFile]) -> DataFile:
+        columns = StructType.fromJson(dict(before.newest.schema))
+        frame = session.read.schema(columns).parquet(*(literal(one.path) for one in merge))
+        folder = f"{DATA}/merged-{uuid4().hex[:HEX_DIGITS]}"
+        write_parquet(_sorted(frame.coalesce(1)), f"{log.root}/{folder}", ())
+        ((name, size),) = files.data_files(f"{log.root}/{folder}")
+        made = DataFile(f"{folder}/{name}", files.rows(f"{log.root}/{folder}/{name}"), size)
+        if made.rows != sum(one.rows for one in merge):
+            raise ArchiveError(
+                f"{log.root}: {len(merge)} files from {merge[0].path} on have {made.rows} rows in total, but"
+                f" {sum(one.rows for one in merge)} in the log; they were not changed"
+            )
+        files.sync(f"{log.root}/{made.path}")
+        files.sync_names(log.root, [made.path])
+        return made
+
+    old = log.files(before)
+    log.compact(before, target_bytes, rewrite)
+    after = log.load()
+    assert after is not None
+    return _difference(old, log.files(after))
+
+
+def replace_files(files: LakeFiles, root: str, merges: Sequence[Merge], base: Manifest) -> None:
+    """Steps 2 to 5: replace files by those next to the lake, and all manifests by a new base."""
+    intent = {
+        "version": VERSION,
+        "merges": [
+            {"old": list(one.old), "staged": one.staged, "new": file_json(one.new)}
+            for one in merges
+        ],
+        "base": base.to_json(),
+    }
+    path = f"{root}/{INTENTS}/compaction-{base.generation:010d}.json"
+    files.write(path, json.dumps(intent), aside=temporary_for_compactions(root))
+    _carry_out(files, root, path, (merges, base))
 
 
 def load_finished(files: LakeFiles, root: str) -> Lake:
@@ -266,17 +316,15 @@ def _exchange(files: LakeFiles, root: str, staged: str, merge: Merge) -> None:
             raise
 
 
-def plan_merges(
-    files: Sequence[DataFile], target_bytes: int
-) -> dict[str, list[tuple[DataFile, ...]]]:
+def plan_merges(files: Sequence[T], target_bytes: int) -> dict[str, list[tuple[T, ...]]]:
     """Which files to merge into one, by directory. A pure function."""
-    small: dict[str, list[DataFile]] = {}
+    small: dict[str, list[T]] = {}
     for file in sorted(files, key=lambda one: one.path):
         if file.bytes * 2 < target_bytes:
             small.setdefault(file.partition, []).append(file)
     plan = {}
     for partition, candidates in small.items():
-        groups: list[list[DataFile]] = [[]]
+        groups: list[list[T]] = [[]]
         filled = 0
         for file in candidates:
             if filled and filled + file.bytes > target_bytes:
@@ -321,11 +369,18 @@ def _parse_intent(given: dict[str, Any], path: str) -> tuple[list[Merge], Manife
         raise damaged(path) from None
 
 
+def _check_target(target_bytes: int) -> None:
+    if target_bytes < 1:
+        raise ArchiveError(f"the target is {target_bytes} bytes; it must be 1 or more")
+
+
 def _no_archive(root: str) -> ArchiveError:
     return ArchiveError(f"{root} is not an archive: it has no manifest")
 
 
-def _difference(before: Sequence[DataFile], after: Sequence[DataFile]) -> Compacted:
+def _difference(
+    before: Sequence[DataFile | TableFile], after: Sequence[DataFile | TableFile]
+) -> Compacted:
     return Compacted(
         len(before),
         len(after),

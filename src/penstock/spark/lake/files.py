@@ -10,8 +10,9 @@ content.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 from uuid import uuid4
@@ -26,11 +27,15 @@ _DISK = SystemDisk()
 
 HEX_DIGITS = 8  # of the random part of file names, which tells attempts apart
 
+LOCAL_URL = "^file:/+"  # Hadoop writes one slash or three
+
 # If two processes delete a directory at once, Hadoop may tell both that it was not deleted.
 DELETIONS_MAX = 3
 
 # Other readers take INT96, Spark's default, for a timestamp without a time zone.
 _TIMESTAMPS = ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+
+_SCHEMA_KEY = "org.apache.spark.sql.parquet.row.metadata"
 
 
 class LakeFiles:
@@ -47,6 +52,12 @@ class LakeFiles:
         """The path with its scheme and without a trailing slash."""
         system, place = self._at(path)
         return str(system.makeQualified(place).toString()).rstrip("/")
+
+    def url(self, path: str) -> str:
+        """The path as a URL, with escaped characters, as in Spark's `_metadata.file_path`."""
+        system, place = self._at(path)
+        found = str(system.makeQualified(place).toUri().toString())
+        return re.sub(LOCAL_URL, "file:/", found)
 
     def names(self, directory: str) -> list[str]:
         """The names in a directory, in order. Empty if the directory does not exist."""
@@ -100,6 +111,19 @@ class LakeFiles:
 
     def rows(self, path: str) -> int:
         """The number of rows in a Parquet file, from its footer."""
+        return int(self._footer(path, lambda reader: reader.getRecordCount()))
+
+    def schema(self, path: str) -> dict[str, Any]:
+        """The columns in a Parquet file that Spark wrote, as Spark writes them, from its footer."""
+        text = self._footer(
+            path,
+            lambda reader: reader.getFileMetaData().getKeyValueMetaData().get(_SCHEMA_KEY),
+        )
+        if text is None:
+            raise ArchiveError(f"{path} was not written by Spark: its footer has no schema")
+        return dict(json.loads(text))
+
+    def _footer(self, path: str, read: Callable[[Any], Any]) -> Any:
         parquet = self._jvm.org.apache.parquet.hadoop
         _, place = self._at(path)
         try:
@@ -107,7 +131,7 @@ class LakeFiles:
                 parquet.util.HadoopInputFile.fromPath(place, self._settings)
             )
             try:
-                return int(reader.getRecordCount())
+                return read(reader)
             finally:
                 reader.close()
         except Py4JJavaError as error:

@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+# `is_held` takes the lock for a moment, so a single refusal does not mean that another process writes.
+TRIES = 5
+TRY_SECONDS = 0.05
 
 
 @contextmanager
@@ -23,10 +28,29 @@ def held(directory: str, refusal: Exception) -> Iterator[None]:
     Path(path).mkdir(parents=True, exist_ok=True)
     place = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        try:
-            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise refusal from None
+        for tried in range(TRIES):
+            try:
+                fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if tried == TRIES - 1:
+                    raise refusal from None
+                time.sleep(TRY_SECONDS)
         yield
     finally:
         os.close(place)
+
+
+def is_held(directory: str) -> bool:
+    """Whether a process holds the lock of a local directory."""
+    try:
+        place = os.open(directory.removeprefix("file:"), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(place, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(place)
+    return False

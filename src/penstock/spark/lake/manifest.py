@@ -79,6 +79,7 @@ class Manifest:
     files: tuple[DataFile, ...] = ()
     generation: int = 0
     position: Mapping[str, str] = field(default_factory=dict)  # the last id of each source stream
+    keyed: Mapping[str, Any] = field(default_factory=dict)  # of an upsert table: key and buckets
 
     @property
     def name(self) -> str:
@@ -108,7 +109,8 @@ class Manifest:
             "files": [file_json(file) for file in self.files],
             "schema": self.schema,
         }
-        return made | ({"position": dict(self.position)} if self.position else {})
+        added = {"position": dict(self.position), "keyed": dict(self.keyed)}
+        return made | {name: value for name, value in added.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +169,7 @@ def parse_manifest(given: Mapping[str, Any], path: str) -> Manifest:
             tuple(parse_file(file) for file in given["files"]),
             int(given["generation"]),
             {str(name): str(at) for name, at in given.get("position", {}).items()},
+            dict(given.get("keyed", {})),
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         raise damaged(path) from None

@@ -1,9 +1,10 @@
 """Finds the problems of a pipeline before it runs.
 
-    1  the file alone            file.py, rules.py
+    1  the file alone            definition/
     2  types and SQL             Spark analyses each expression over an empty DataFrame of the schema
     3  the lake                  aggregates must not have changed (outputs.py)
-    4  servers and keys          server_check.py
+    4  functions and databases   section_check.py
+    5  servers and keys          server_check.py
 
 Each step reports all problems it finds, except those that follow from another problem.
 """
@@ -11,7 +12,7 @@ Each step reports all problems it finds, except those that follow from another p
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from pyspark.errors import PySparkException
@@ -32,13 +33,17 @@ from pyspark.sql.types import (
 )
 
 from penstock.spark.lake.columns import quoted
-from penstock.spark.pipeline import frames
-from penstock.spark.pipeline.file import Aggregate, Pipeline
+from penstock.spark.pipeline.definition.file import Aggregate, Pipeline
+from penstock.spark.pipeline.definition.rules import OWN_COLUMNS, PAYLOAD_PROBLEM, rule_problems
+from penstock.spark.pipeline.definition.toml_lines import KeyPath
+from penstock.spark.pipeline.definition.toml_table import DURATION_FORM, Problem
 from penstock.spark.pipeline.outputs import state_problems
-from penstock.spark.pipeline.rules import OWN_COLUMNS, PAYLOAD_PROBLEM, rule_problems
+from penstock.spark.pipeline.rows import frames
+from penstock.spark.pipeline.rows.defaults import DefaultError, default_value
+from penstock.spark.pipeline.rows.lookups import PendingLookups
+from penstock.spark.pipeline.section_check import target_problems
 from penstock.spark.pipeline.server_check import server_problems
-from penstock.spark.pipeline.toml_lines import KeyPath
-from penstock.spark.pipeline.toml_table import Problem
+from penstock.spark.pipeline.shape_check import ShapeCheck
 from penstock.spark.runtime.causes import cause_of
 from penstock.spark.source.schema import EntrySchema, SchemaError
 
@@ -49,18 +54,18 @@ _CLOCK = re.compile(
     r"\b(now|curdate|localtimestamp|current_(timestamp|date|time|timezone|user|database))\b", re.I
 )
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`(?:[^`]|``)*`", re.S)
-DURATION_FORM = 'a duration like "30 seconds", "1 minute", "2 hours", "1 day"'
 
 
 def check_pipeline(
-    pipeline: Pipeline, spark: SparkSession, is_offline: bool = False
+    pipeline: Pipeline, spark: SparkSession, is_offline: bool = False, is_rebuilt: bool = False
 ) -> list[Problem]:
-    """All problems beyond the syntax of the file, by line."""
+    """All problems beyond the syntax of the file, by line. For `is_rebuilt` see `state_problems`."""
     problems = rule_problems(pipeline)
     with quiet_analysis():
         found = sql_problems(pipeline, spark)
         if not problems and not found:
-            found = state_problems(pipeline, spark)
+            found = state_problems(pipeline, spark, is_rebuilt)
+            found += target_problems(pipeline, spark, is_offline)
     problems += found
     if not is_offline:
         problems += server_problems(pipeline)
@@ -73,6 +78,7 @@ def sql_problems(pipeline: Pipeline, spark: SparkSession) -> list[Problem]:
     frame = check.columns(check.read())
     check.partitions(frame)
     check.conditions(frame)
+    check.keys(frame)
     for at, one in enumerate(pipeline.aggregates):
         check.aggregate(frame, at, one)
     if not check.found and not rule_problems(pipeline):
@@ -99,6 +105,7 @@ class _SqlCheck:
             for name, text in wanted
             if name.lower() not in OWN_COLUMNS
         }
+        self._defaults(columns)
         payload = self._pipeline.payload
         schema = frames.source_schema(columns, None)
         if payload is not None:
@@ -119,8 +126,19 @@ class _SqlCheck:
             return NullType()
         return kind
 
+    def _defaults(self, columns: Mapping[str, DataType]) -> None:
+        for name, text in self._pipeline.defaults.items():
+            if name in columns and not isinstance(columns[name], NullType):
+                try:
+                    default_value(text, columns[name])
+                except DefaultError as error:
+                    self._add(("schema", name), f"{name}: {error}")
+
     def columns(self, frame: DataFrame) -> DataFrame:
-        """Check [columns] and add them. Each may use those before it."""
+        """Check [columns] and the lookups, and add their columns. Each may use those before it."""
+        shape = ShapeCheck(self._pipeline, self._spark, self._add)
+        lookups = PendingLookups(self._pipeline.lookups, shape.table_of)
+        frame = lookups.join_ready(frame)
         for name, sql in self._pipeline.columns.items():
             path = ("columns", name)
             made = F.lit(None)
@@ -135,14 +153,14 @@ class _SqlCheck:
                     made = F.expr(sql)
             except PySparkException as error:
                 self._add(path, f"{name}: {cause_of(error)}")
-            frame = frame.withColumn(name, made)
+            frame = lookups.join_ready(frame.withColumn(name, made))
         return frame
 
     def partitions(self, frame: DataFrame) -> None:
         """Check that the values of partition columns can name directories."""
         for name in self._pipeline.archive.partition_by:
             if name not in self._pipeline.scalars:
-                continue  # `day`, or reported by rules.py
+                continue  # `day`, or reported by definition/rules.py
             kind = frame.schema[name].dataType
             if not isinstance(kind, NullType) and not _names_directories(kind):
                 what = f"{name} is {kind.simpleString()}, which cannot name a directory"
@@ -151,22 +169,32 @@ class _SqlCheck:
     def conditions(self, frame: DataFrame) -> None:
         """Check the conditions: boolean, and without aggregates."""
         for name, sql in self._pipeline.valid.items():
-            path = ("valid", name)
-            try:
-                kind = frame.select(F.expr(sql)).schema[0].dataType
-                if not isinstance(kind, BooleanType):
-                    self._add(path, f"{name} is {kind.simpleString()}, but must be boolean")
-                    continue
-                frame.where(F.expr(sql))
-                if not _is_repeatable(frame, sql):
-                    self._add(path, f"{name} may change between evaluations: {_REPEATABLE}")
-            except PySparkException as error:
-                self._add(path, f"{name}: {cause_of(error)}")
+            self._condition(frame, ("valid", name), sql)
+        for at, table in enumerate(self._pipeline.tables):
+            if table.delete_when:
+                self._condition(frame, ("table", at, "delete_when"), table.delete_when)
+
+    def _condition(self, frame: DataFrame, path: KeyPath, sql: str) -> None:
+        name = path[-1]
+        try:
+            kind = frame.select(F.expr(sql)).schema[0].dataType
+            if not isinstance(kind, BooleanType):
+                self._add(path, f"{name} is {kind.simpleString()}, but must be boolean")
+                return
+            frame.where(F.expr(sql))
+            if not _is_repeatable(frame, sql):
+                self._add(path, f"{name} may change between evaluations: {_REPEATABLE}")
+        except PySparkException as error:
+            self._add(path, f"{name}: {cause_of(error)}")
+
+    def keys(self, frame: DataFrame) -> None:
+        """Check the columns of keys."""
+        ShapeCheck(self._pipeline, self._spark, self._add).keys(frame)
 
     def aggregate(self, frame: DataFrame, at: int, one: Aggregate) -> None:
         """Check the durations and the time of an aggregate, then each measure."""
         if one.time not in frame.columns or set(one.group_by) - set(frame.columns):
-            return  # reported by rules.py
+            return  # reported by definition/rules.py
         path: KeyPath = ("aggregate", at)
         if not (one.window and one.watermark):
             return

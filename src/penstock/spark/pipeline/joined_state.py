@@ -1,9 +1,13 @@
-"""Stores which output streams have joined their query, in LAKE/_checkpoints/OUTPUT.joined-N.json.
+"""Stores which outputs have joined their query, in LAKE/_checkpoints/OUTPUT.joined-N.json.
 
     {"stream": "rejected", "after": {"orders": "1700000000000-0"}}   has joined at this position
     {"stream": "rejected", "left": {"orders": "1700000000000-0"}}    not in the file since this position
     {"stream": "minutes", "after_ms": 1700000000000}                 the same for windows: a watermark
     {"stream": "minutes", "left_ms": 1700000000000}
+    {"query": "main", "id": "6f1c..."}                               an output of a section [[output]]
+
+An output of a section has the same keys for its position, and an id by which a database knows it. A stream
+that was reset has {"reset": "8 hex digits"}, so that its entries are not taken for those of an earlier write.
 
 A file is never replaced: the next state has the next number, then the old file is deleted. So a crash leaves
 one of the two states.
@@ -15,15 +19,15 @@ import json
 import re
 from typing import Any
 
-from penstock.spark.lake.files import LakeFiles
+from penstock.spark.pipeline.operate.text_files import TextFiles
 
 _FILE = re.compile(r"(.+)\.joined-(\d+)\.json")
 
 
 class JoinedStates:
-    """The states of all streams of a pipeline."""
+    """The states of the outputs of a pipeline that are not tables of the lake."""
 
-    def __init__(self, files: LakeFiles, directory: str) -> None:
+    def __init__(self, files: TextFiles, directory: str) -> None:
         self._files = files
         self._directory = directory
 

@@ -4,7 +4,9 @@ A query may have passed entries that an output does not have: the output is new,
 for some runs. Such an output first catches up alone. Then it joins, and gets each batch with the others.
 
     bronze, silver, reject    read the source from their own position to that of `main`
+    TABLE                     reads silver in the same way
     NAME.stream               reads the table of the aggregate from its own watermark on
+    [[output]]                one or the other (section_joining.py)
 
 Before `main`, each output was a query of its own, with its own checkpoint LAKE/_checkpoints/OUTPUT. If `main`
 has not run yet, the outputs catch up with the one that is furthest, and `main` starts there. joined_state.py
@@ -22,17 +24,17 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.core.stream_id import SMALLEST, parse
 from penstock.spark.connection import Servers, StreamName
-from penstock.spark.lake.archive import ArchiveWriter
 from penstock.spark.lake.files import LakeFiles
-from penstock.spark.lake.manifest import Manifest, load_newest_or_none
-from penstock.spark.pipeline import frames
-from penstock.spark.pipeline.file import Pipeline, Source
+from penstock.spark.lake.manifest import Manifest
+from penstock.spark.pipeline.definition.file import Pipeline, Source
+from penstock.spark.pipeline.definition.rules import CHECKPOINTS, MAIN, SILVER, lake_path
 from penstock.spark.pipeline.joined_state import JoinedStates
 from penstock.spark.pipeline.outputs import (
     STREAM_SUFFIX,
     PipelineOutput,
     PipelineQuery,
     queries_of,
+    table_of,
 )
 from penstock.spark.pipeline.positions import (
     Checkpoint,
@@ -43,8 +45,10 @@ from penstock.spark.pipeline.positions import (
     has_all,
     ids_of,
 )
-from penstock.spark.pipeline.rules import CHECKPOINTS, MAIN, REJECT, lake_path
-from penstock.spark.pipeline.targets import (
+from penstock.spark.pipeline.rows import frames
+from penstock.spark.pipeline.rows.id_filter import is_up_to
+from penstock.spark.pipeline.section_joining import SectionJoin
+from penstock.spark.pipeline.targets.batches import (
     TableBatch,
     add_to_table,
     append,
@@ -52,6 +56,8 @@ from penstock.spark.pipeline.targets import (
     position_of,
     windows_after,
 )
+from penstock.spark.pipeline.targets.preparing import marked_once
+from penstock.spark.pipeline.targets.upserts import silver_rows, upsert
 from penstock.spark.replay import archived
 from penstock.spark.sink.staging import Write
 from penstock.spark.sink.writer import batch_write
@@ -78,6 +84,14 @@ def join_outputs(pipeline: Pipeline, spark: SparkSession) -> Joined:
         return Joined(starting, {name: at for one in aggregates for name, at in join.windows(one)})
 
 
+def note_windows(pipeline: Pipeline, spark: SparkSession) -> None:
+    """Note up to which watermark the stream of each aggregate has windows, before its query is replaced."""
+    with Servers(pipeline.source.place) as servers:
+        join = _Join(pipeline, spark, servers)
+        for query in queries_of(pipeline)[1:]:
+            join.note_windows(query)
+
+
 class _Join:
     """Joins the outputs of one pipeline."""
 
@@ -87,6 +101,7 @@ class _Join:
         self._servers = servers
         self._files = LakeFiles(spark)
         self._states = JoinedStates(self._files, lake_path(pipeline, CHECKPOINTS))
+        self._sections = SectionJoin(pipeline, spark, self._states)
 
     def main(self, query: PipelineQuery) -> Pipeline:
         """Bring the outputs of `main` to one position. Returns the pipeline that starts there."""
@@ -99,6 +114,9 @@ class _Join:
         for output in query.outputs:
             if goal and not has_all(has[output.name], _offset(goal)):
                 self._catch_up(query, output, has[output.name], goal)
+            if output.section is not None:
+                self._sections.note_joined(query, output, goal)
+                continue
             state = self._states.read(output.name) if output.stream else {"after": {}}
             if "after" not in state:
                 self._states.write(output.name, {"stream": output.stream, "after": goal})
@@ -110,18 +128,26 @@ class _Join:
         return replace(self._pipeline, source=Source(options))
 
     def windows(self, query: PipelineQuery) -> list[tuple[str, int | None]]:
-        """Let the stream of an aggregate catch up with the table."""
-        return [(one.name, self._windows(query, one)) for one in query.outputs if one.stream]
+        """Let the other outputs of an aggregate catch up with the table."""
+        return [(one.name, self._windows(query, one)) for one in query.outputs if not one.folder]
+
+    def note_windows(self, query: PipelineQuery) -> None:
+        """Note the positions of an aggregate's other outputs. In the next run they catch up with it."""
+        for output in query.outputs:
+            if not output.folder:
+                self._leave(output.name)
 
     def note_missing(self) -> None:
-        """Note the positions of streams that are not in the file any more."""
+        """Note the positions of outputs that are not in the file any more."""
         every = [output for query in queries_of(self._pipeline) for output in query.outputs]
-        wanted = {output.name for output in every if output.stream}
+        wanted = {output.name for output in every if not output.folder}
         for name in self._states.names() - wanted:
             self._leave(name)
 
     def _position(self, query: PipelineQuery, output: PipelineOutput) -> Ids:
         """The position of an output of `main`."""
+        if output.section is not None:
+            return self._sections.position(query, output)
         if output.folder:
             return position_of(self._newest(output), self._log(output.former))
         state = self._states.read(output.name)
@@ -134,18 +160,41 @@ class _Join:
         return {} if former is None else ids_of(former.end)
 
     def _catch_up(self, query: PipelineQuery, output: PipelineOutput, has: Ids, goal: Ids) -> None:
+        if output.table is not None:
+            self._upsert(query, output, has, goal)
+            return
         if not has and self._pipeline.source.options.get("startingOffsets") != "earliest":
             return  # a new output starts where `main` is
         rows = self._rows(has, goal)
+        if output.name == SILVER or output.section is not None:
+            rows = marked_once(self._pipeline, rows, has, goal)
+        if output.section is not None:
+            self._sections.catch_up(query, output, rows, furthest([has, goal]))
+            return
         if output.stream:
-            words = json.dumps([output.stream, dict(has), dict(goal)])
+            reset = self._states.read(output.name).get("reset")
+            words = json.dumps([output.stream, dict(has), dict(goal), *([reset] if reset else [])])
             name = f"join-{sha256(words.encode()).hexdigest()[:16]}"
             append(self._pipeline, output.stream, frames.rejects(rows, self._pipeline), name)
             return
-        owners = [self._log(query.checkpoint).query, *former_queries(self._files, query)]
-        known = [one for one in owners if one is not None]
-        archive = ArchiveWriter(output.folder, output.partition_by)
-        add_to_table(archive, self._pipeline, output, TableBatch(rows, known, _offset(goal)))
+        archive = table_of(self._pipeline, output).writer(output.partition_by)
+        batch = TableBatch(rows, self._owners(query), _offset(goal))
+        add_to_table(archive, self._pipeline, output, batch)
+
+    def _upsert(self, query: PipelineQuery, output: PipelineOutput, has: Ids, goal: Ids) -> None:
+        """Let an upsert table catch up. Silver is before the tables, so it has reached the goal."""
+        assert output.table is not None
+        silver = next(one for one in query.outputs if one.name == SILVER)
+        if self._newest(silver) is None:
+            return  # a new pipeline that does not start with the earliest entry
+        rows = silver_rows(self._spark, self._pipeline, silver.folder).where(is_up_to(goal))
+        if has:
+            rows = rows.where(~is_up_to(has))
+        upsert(output.folder, output.table, rows, self._owners(query), _offset(goal))
+
+    def _owners(self, query: PipelineQuery) -> list[str]:
+        found = [self._log(query.checkpoint).query, *former_queries(self._files, query)]
+        return [one for one in found if one is not None]
 
     def _rows(self, has: Ids, goal: Ids) -> DataFrame:
         """The rows after one position up to another. Streams that the second one lacks have none."""
@@ -153,7 +202,24 @@ class _Join:
         nothing = dict.fromkeys(streams_of(self._servers, options), str(SMALLEST))
         return frames.stored_rows(self._spark, self._pipeline, after(has), {**nothing, **goal})
 
+    def _section_windows(self, query: PipelineQuery, output: PipelineOutput) -> int | None:
+        has_joined, joined_ms = self._sections.joined_at(query, output)
+        if has_joined:
+            return joined_ms
+        has = self._sections.watermark(query, output)
+        newest = self._newest(query.outputs[0])
+        done = None if newest is None else self._log(query.checkpoint).batch(newest.batch)
+        if newest is not None and done is not None:
+            table = table_of(self._pipeline, query.outputs[0])
+            rows = windows_after(archived(self._spark, table), has).drop("day")
+            self._sections.catch_up_windows(query, output, rows, newest.batch)
+            has = max(done.watermark_ms, has or 0)
+        self._sections.note_windows(query, output, has)
+        return has
+
     def _windows(self, query: PipelineQuery, output: PipelineOutput) -> int | None:
+        if output.section is not None:
+            return self._section_windows(query, output)
         state = self._states.read(output.name)
         if "after_ms" in state:
             return None if state["after_ms"] is None else int(state["after_ms"])
@@ -163,7 +229,8 @@ class _Join:
         newest = self._newest(query.outputs[0])
         done = None if newest is None else log.batch(newest.batch)
         if newest is not None and done is not None:
-            rows = windows_after(archived(self._spark, query.outputs[0].folder), has)
+            table = table_of(self._pipeline, query.outputs[0])
+            rows = windows_after(archived(self._spark, table), has)
             made = rows.drop("day").orderBy("window_start")
             append(self._pipeline, output.stream, made, str(log.query), newest.batch)
             has = max(done.watermark_ms, has or 0)
@@ -172,18 +239,25 @@ class _Join:
 
     def _leave(self, name: str) -> None:
         state = self._states.read(name)
-        is_reject = name == REJECT
-        if ("after" if is_reject else "after_ms") not in state:
+        if "after" not in state and "after_ms" not in state:
             return
-        place = MAIN if is_reject else name.removesuffix(STREAM_SUFFIX)
-        last = self._reached(lake_path(self._pipeline, CHECKPOINTS, place), state["stream"])
-        if is_reject:
+        is_main = "after" in state
+        place = state.get("query") or (MAIN if is_main else name.removesuffix(STREAM_SUFFIX))
+        checkpoint = lake_path(self._pipeline, CHECKPOINTS, place)
+        log = self._log(checkpoint)
+        if "stream" in state:
+            kept = {"stream": state["stream"]}
+            last = self._reached(checkpoint, state["stream"])
+        else:
+            kept = {"query": state["query"], "id": state["id"]}
+            last = log.batch(log.committed)
+        if is_main:
             left = state["after"] if last is None else ids_of(last.end)
-            self._states.write(name, {"stream": state["stream"], "left": left})
+            self._states.write(name, {**kept, "left": left})
             return
         known = [state["after_ms"], None if last is None else last.watermark_ms]
         latest = max((one for one in known if one is not None), default=None)
-        self._states.write(name, {"stream": state["stream"], "left_ms": latest})
+        self._states.write(name, {**kept, "left_ms": latest})
 
     def _reached(self, checkpoint: str, stream: str) -> LoggedBatch | None:
         """The last batch of a query that a stream of it has."""
@@ -207,7 +281,7 @@ class _Join:
         return -1 if found is None else int(found)
 
     def _newest(self, output: PipelineOutput) -> Manifest | None:
-        return load_newest_or_none(self._files, self._files.qualify(output.folder))
+        return table_of(self._pipeline, output).newest_or_none(self._files)
 
     def _log(self, checkpoint: str) -> Checkpoint:
         return Checkpoint(self._files, checkpoint)

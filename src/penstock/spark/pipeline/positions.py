@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from penstock.core.stream_id import LARGEST, StreamID, parse
-from penstock.spark.lake.files import LakeFiles
+from penstock.spark.pipeline.operate.text_files import TextFiles
 from penstock.spark.source.offsets import Offset, OffsetError, parse_offset
 
 Ids = Mapping[str, str]  # the last id of each stream
@@ -33,7 +33,7 @@ class LoggedBatch:
 class Checkpoint:
     """The log of a query."""
 
-    files: LakeFiles
+    files: TextFiles
     path: str
 
     @property
@@ -50,9 +50,14 @@ class Checkpoint:
         return self._last("commits")
 
     @property
+    def planned(self) -> int:
+        """The last batch that was ever planned, -1 if there is none. It may have run in part."""
+        return self._last("offsets")
+
+    @property
     def is_used(self) -> bool:
         """Whether a batch was ever planned."""
-        return self._last("offsets") >= 0
+        return self.planned >= 0
 
     def batch(self, number: int) -> LoggedBatch | None:
         """A batch of the log, or None. Raises: OffsetError."""

@@ -40,6 +40,8 @@ log = logging.getLogger(__name__)
 
 METRIC = "penstock"  # the observed metric with the number of rows that a query writes
 METRICS_ENTRIES_MAX = 10_000
+ERROR_LENGTH_MAX = 1000
+SOURCES_MAX = 20  # streams that a record names
 # Each stream takes one request per batch. With more streams `pending` is not reported.
 PENDING_STREAMS_MAX = 100
 # The pause after a failure: a server that is down must not delay the pipeline.
@@ -48,7 +50,11 @@ RETRY_SECONDS = 10
 
 @dataclass(frozen=True, slots=True)
 class BatchRecord:
-    """One batch. `lag`: entries after its end when it started. `late`: groups dropped after the watermark."""
+    """One batch. `lag`: entries after its end when it started. `late`: groups dropped after the watermark.
+
+    `duplicates`: rows that [dedup] left out of silver.
+    `query` is the query that wrote the output, and `source` its streams, separated by commas.
+    """
 
     pipeline: str
     output: str
@@ -61,6 +67,9 @@ class BatchRecord:
     lag: int | None = None
     pending: int | None = None
     late: int = 0
+    duplicates: int = 0
+    query: str = ""
+    source: str = ""
     end: Offset | None = field(default=None, repr=False)
 
     def to_json(self) -> dict[str, Any]:
@@ -134,6 +143,8 @@ def record_of(pipeline: str, output: str, progress: StreamingQueryProgress) -> B
         seconds=seconds,
         lag=lag_or_none(end, _offset_or_none(source.latestOffset)),
         late=sum(one.numRowsDroppedByWatermark for one in progress.stateOperators),
+        query=output,
+        source="" if end is None else ",".join(list(end.streams)[:SOURCES_MAX]),
         end=end,
     )
 
@@ -184,6 +195,14 @@ class Metrics:
             self._again_at = time.monotonic() + RETRY_SECONDS
         return record
 
+    def publish_failure(self, pipeline: str, output: str, error: str) -> None:
+        """Publish that a pipeline was stopped by an error. The dashboard shows it until the next batch."""
+        words = ["pipeline", pipeline, "output", output, "error", error[:ERROR_LENGTH_MAX]]
+        try:
+            self._add(words)
+        except (redis.RedisError, OSError, LookupError) as problem:
+            log.warning("metrics: %s", problem)
+
     def pending_or_none(self, offset: Offset | None) -> int | None:
         """The pending entries of the group."""
         if not self._group or offset is None or len(offset.streams) > PENDING_STREAMS_MAX:
@@ -214,11 +233,17 @@ class Metrics:
         self._servers.close()
 
     def _publish(self, record: BatchRecord) -> None:
-        if not self._stream:
-            return
-        words: list[str | int] = ["XADD", self._stream, "MAXLEN", "~", METRICS_ENTRIES_MAX, "*"]
-        for name, value in record.to_json().items():
-            if value is not None:
-                words += [name, str(value)]
-        key = self._stream.encode("utf-8", "surrogateescape")
-        self._servers.ask(StreamName(key), *words)
+        self._add(
+            [
+                word
+                for name, value in record.to_json().items()
+                if value is not None
+                for word in (name, str(value))
+            ]
+        )
+
+    def _add(self, fields: list[str]) -> None:
+        if self._stream:
+            key = self._stream.encode("utf-8", "surrogateescape")
+            words = ("XADD", self._stream, "MAXLEN", "~", METRICS_ENTRIES_MAX, "*")
+            self._servers.ask(StreamName(key), *words, *fields)

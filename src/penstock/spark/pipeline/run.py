@@ -1,7 +1,7 @@
 """Runs a pipeline: the query `main` and one for each aggregate, all watched by one thread.
 
 Each query reads the source on its own and has its own position. `main` writes bronze, silver and the rejects
-from one read (targets.py), so these advance together, as fast as the slowest of them. Reports of Spark's
+from one read (targets/), so these advance together, as fast as the slowest of them. Reports of Spark's
 listener go through a queue to the thread that called `run_pipeline`. That thread publishes and shows them,
 trims the source, and stops all queries at the first error.
 
@@ -15,8 +15,8 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
@@ -27,16 +27,29 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import PenstockError
+from penstock.spark.lake.compaction import finish_compaction
+from penstock.spark.lake.files import LakeFiles
 from penstock.spark.lake.lock import held
 from penstock.spark.lake.trimming import trim_archived
+from penstock.spark.pipeline.changes import Note, widen_silver
 from penstock.spark.pipeline.check import check_pipeline
-from penstock.spark.pipeline.file import Pipeline, PipelineFileError
-from penstock.spark.pipeline.functions import define_functions
+from penstock.spark.pipeline.definition.file import Pipeline, PipelineFileError
+from penstock.spark.pipeline.definition.rules import (
+    CHECKPOINTS,
+    MAIN,
+    RUNS,
+    SILVER,
+    lake_path,
+)
 from penstock.spark.pipeline.joining import Joined, join_outputs
+from penstock.spark.pipeline.operate.history import RunHistory
 from penstock.spark.pipeline.outputs import PipelineQuery, frame_of, note_state, queries_of
 from penstock.spark.pipeline.progress import BatchRecord, Ended, Metrics, ProgressListener
-from penstock.spark.pipeline.rules import CHECKPOINTS, lake_path
-from penstock.spark.pipeline.targets import BatchWrites
+from penstock.spark.pipeline.rebuild.from_archive import rebuild, rebuilt_directories
+from penstock.spark.pipeline.rebuild.swap import Swap
+from penstock.spark.pipeline.rows.functions import define_functions
+from penstock.spark.pipeline.rows.silver_stream import TABLE_CHANGED
+from penstock.spark.pipeline.targets.batches import BatchWrites
 from penstock.spark.runtime.causes import cause_of
 from penstock.spark.source.data_source import register
 from penstock.spark.source.offsets import Offset
@@ -49,6 +62,7 @@ LAST_REPORT_SECONDS_MAX = 30  # how long to wait for the last report of a query 
 
 # Spark gives the Python worker of a source ten seconds to start, however busy the machine is.
 _SLOW_START = "Timed out while waiting for the Python worker to connect back"
+_PASSING = (_SLOW_START, TABLE_CHANGED)  # errors after which a query is started again
 _STARTING = ("Initializing", "Getting offsets")
 
 _SETTINGS = {
@@ -69,6 +83,7 @@ class PipelineFailed(PenstockError):
     def __init__(self, output: str, cause: str) -> None:
         super().__init__(f"output {output}: {cause}")
         self.output = output
+        self.cause = cause
 
 
 class PipelineRunning(PenstockError):
@@ -83,6 +98,7 @@ class OutputSummary:
     read: int = 0
     rows: int = 0
     late: int = 0
+    duplicates: int = 0
     lag: int | None = None
 
 
@@ -109,19 +125,60 @@ def run_pipeline(
     Raises: PipelineFileError, before anything runs; PipelineFailed, when an output fails.
     """
     session = pipeline_session(spark)
-    problems = check_pipeline(pipeline, session)
-    if problems:
-        raise PipelineFileError(problems)
-    # Two runs of one pipeline would write the same batches.
-    busy = PipelineRunning(f"{pipeline.archive.path}: another run is writing there")
-    with held(lake_path(pipeline, CHECKPOINTS), busy):
+    files = LakeFiles(session)
+    with _checked_and_held(pipeline, session, is_rebuilt=False):
+        Swap(files, pipeline).discard(rebuilt_directories(pipeline, files))
+        widen_silver(pipeline, session, log.info)
         note_state(pipeline, session)
+        history = RunHistory(files, lake_path(pipeline, RUNS), once)
         try:
-            joined = join_outputs(pipeline, session)
-            return _Run(joined, session, once, watch).run(stop or threading.Event())
+            with history.recorded():
+                if pipeline.decides_rows and pipeline.aggregates:
+                    finish_compaction(files, files.qualify(lake_path(pipeline, SILVER)))
+                joined = join_outputs(pipeline, session)
+                return _Run(joined, session, once, watch).run(stop or threading.Event(), history)
         finally:
             with suppress(Py4JError):  # Java may have ended
                 note_state(pipeline, session)
+
+
+def rebuild_pipeline(
+    pipeline: Pipeline,
+    spark: SparkSession,
+    note: Note | None = None,
+    stop: threading.Event | None = None,
+) -> None:
+    """Compute silver and the aggregates again from bronze. `run_pipeline` continues where bronze ends.
+
+    `note` gets a line of text for each step.
+
+    Raises: PipelineFileError, before anything runs; RebuildError, if the tables are unchanged.
+    """
+    session = pipeline_session(spark)
+    with _checked_and_held(pipeline, session, is_rebuilt=True):
+        wanted = stop or threading.Event()
+        rebuild(pipeline, session, note or log.info, wanted, LakeFiles(session))
+
+
+@contextmanager
+def _checked_and_held(
+    pipeline: Pipeline, session: SparkSession, is_rebuilt: bool
+) -> Iterator[None]:
+    """Check a pipeline and hold its lock. An interrupted swap is finished first.
+
+    Two runs of one pipeline would write the same batches. Raises: PipelineFileError, PipelineRunning.
+    """
+    busy = PipelineRunning(f"{pipeline.archive.path}: another run is writing there")
+    checkpoints = lake_path(pipeline, CHECKPOINTS)
+    swap = Swap(LakeFiles(session), pipeline)
+    if swap.is_interrupted:
+        with held(checkpoints, busy):
+            swap.finish()
+    problems = check_pipeline(pipeline, session, is_rebuilt=is_rebuilt)
+    if problems:
+        raise PipelineFileError(problems)
+    with held(checkpoints, busy):
+        yield
 
 
 def pipeline_session(spark: SparkSession) -> SparkSession:
@@ -150,6 +207,7 @@ class _Run:
         self._writes = {
             name: BatchWrites(pipeline, one, joined.watermarks) for name, one in self._all.items()
         }
+        self._running = set(self._all)
         self._to_start = deque(self._all.values())
         self._starting: StreamingQuery | None = None
         self._starts = dict.fromkeys(self._all, 0)
@@ -164,13 +222,19 @@ class _Run:
         self._metrics = Metrics(place, group, pipeline.metrics)
         self._trimmer = Trimmer(pipeline)
 
-    def run(self, stop: threading.Event) -> Summary:
+    def run(self, stop: threading.Event, history: RunHistory) -> Summary:
         """Start all queries, wait, stop them."""
         began = time.monotonic()
+        for writes in self._writes.values():
+            writes.begin(self._spark)
+        history.outputs = self._summary.outputs
         listener = ProgressListener(self._pipeline.name, self._inbox.put, self._inbox.put)
         self._spark.streams.addListener(listener)
         try:
-            self._wait(stop)
+            self._wait(stop, history)
+        except PipelineFailed as error:
+            self._metrics.publish_failure(self._pipeline.name, error.output, error.cause)
+            raise
         finally:
             self._stop_all()
             self._spark.streams.removeListener(listener)
@@ -183,10 +247,16 @@ class _Run:
         if self._starting is not None and _is_starting(self._starting):
             return
         self._starting = None
-        if self._to_start:
-            query = self._to_start.popleft()
+        query = next((one for one in self._to_start if not self._must_wait(one)), None)
+        if query is not None:
+            self._to_start.remove(query)
             self._starts[query.name] += 1
             self._starting = self._queries[query.name] = self._start(query)
+
+    def _must_wait(self, query: PipelineQuery) -> bool:
+        """With `once`, an aggregate that reads silver starts when `main` has written all of it."""
+        reads_silver = query.aggregate is not None and self._pipeline.decides_rows
+        return self._once and reads_silver and MAIN in self._running
 
     def _start(self, query: PipelineQuery) -> StreamingQuery:
         writer = (
@@ -199,10 +269,10 @@ class _Run:
             writer = writer.trigger(availableNow=True)
         return writer.foreachBatch(self._writes[query.name]).start()
 
-    def _wait(self, stop: threading.Event) -> None:
-        """Handle reports until all queries have ended, one has failed, or `stop` is set."""
-        running = set(self._all)
-        while running and not stop.is_set():
+    def _wait(self, stop: threading.Event, history: RunHistory) -> None:
+        """Handle reports until all queries have ended, one has failed, or the run must stop."""
+        running = self._running
+        while running and not stop.is_set() and not history.is_asked_to_stop():
             self._start_next()
             report: BatchRecord | Ended | None
             try:
@@ -213,6 +283,7 @@ class _Run:
                 self._note(report)
             elif report is not None and not self._restarted(report):
                 running.discard(report.output)
+        history.is_stopped = bool(running)
         self._sum_up()
 
     def _unreported_or_none(self, running: set[str]) -> Ended | None:
@@ -233,23 +304,28 @@ class _Run:
         error = end.error or self._queries[end.output].exception()
         if not error:
             return False
-        if _SLOW_START not in str(error) or self._starts[end.output] == STARTS_MAX:
+        if not any(one in str(error) for one in _PASSING) or self._starts[end.output] == STARTS_MAX:
             raise PipelineFailed(self._writes[end.output].failed or end.output, cause_of(error))
-        log.info("query %s did not start in time, trying again", end.output)
+        log.info("query %s is started again: %s", end.output, cause_of(error))
         self._to_start.append(self._all[end.output])
         return True
 
     def _note(self, report: BatchRecord) -> None:
         """Note a batch of a query, as a record for each of its outputs."""
         rows = self._writes[report.output].rows_of(report.batch)
+        duplicates = self._writes[report.output].duplicates_of(report.batch)
+        self._starts[report.output] = 0
         for output in self._all[report.output].outputs:
             record = replace(report, output=output.name, rows=rows.get(output.name, 0))
+            if output.name == SILVER:
+                record = replace(record, duplicates=duplicates)
             record = self._metrics.complete(record)
             mine = self._summary.outputs[record.output]
             mine.batches += 1
             mine.read += record.read
             mine.rows += record.rows
             mine.late += record.late
+            mine.duplicates += record.duplicates
             mine.lag = record.lag
             if record.pending is not None:
                 self._summary.pending = record.pending

@@ -12,10 +12,10 @@ import redis
 from penstock.errors import PenstockError
 from penstock.spark.connection import Servers, StreamName
 from penstock.spark.option_reader import OptionError
-from penstock.spark.pipeline.file import Pipeline
-from penstock.spark.pipeline.rules import sources_of
-from penstock.spark.pipeline.toml_lines import KeyPath
-from penstock.spark.pipeline.toml_table import Problem
+from penstock.spark.pipeline.definition.file import Pipeline
+from penstock.spark.pipeline.definition.rules import sources_of
+from penstock.spark.pipeline.definition.toml_lines import KeyPath
+from penstock.spark.pipeline.definition.toml_table import Problem
 from penstock.spark.place import Place
 from penstock.spark.source.stream_state import group_in_use_or_none
 

@@ -6,6 +6,7 @@ schema            the columns of a read
 values            parses field bytes into typed values
 reader_base       code that the readers share
 batch_reader      a batch read
+filters           filters that a batch read takes from Spark
 exclusive_reader  a streaming read with offsets in Spark's checkpoint
 shared_reader     a streaming read as one consumer of a group
 partitions        partitions, and reading one

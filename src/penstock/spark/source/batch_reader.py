@@ -1,16 +1,21 @@
-"""Batch reads: the entries of every stream between two positions."""
+"""Batch reads: the entries of every stream between two positions.
+
+`FilteringReader` also takes filters from Spark. Spark refuses such a reader unless filter push-down is on, so
+there is one without them.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from penstock.spark.connection import Servers, StreamName
 from penstock.spark.runtime.short_errors import short_errors
 from penstock.spark.source.bounds import EARLIEST, LATEST, end_position, start_position, streams_of
+from penstock.spark.source.filters import kept, narrowed, takes, wants_stream
 from penstock.spark.source.options import SourceOptions
 from penstock.spark.source.partitions import RangePartition, read_batches
 from penstock.spark.source.planning import StreamState, range_between
@@ -28,6 +33,7 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: SourceOptions, schema: EntrySchema) -> None:
         self._options = options
         self._schema = schema
+        self._filters: list[Filter] = []
 
     def partitions(self) -> Sequence[InputPartition]:
         """Ranges of ids that tasks read in parallel."""
@@ -37,19 +43,35 @@ class BatchReader(DataSourceReader):
             states = {stream: state_of(servers, stream) for stream in streams.values()}
             for text in missing_streams(options, states):
                 log.warning("%s", text)  # to the driver's stderr
-            ranges = {}
+            ranges = []
             for name, stream in streams.items():
+                if not wants_stream(stream.key, self._filters):
+                    continue
                 state = states[stream]
                 start = start_position(options.starting or EARLIEST, name, stream, state)
                 end = end_position(options.ending or LATEST, name, stream, state)
-                ranges[stream] = range_between(start, end)
+                whole = range_between(start, end)
+                ranges += [(stream, one) for one in narrowed(whole, self._filters)]
             return split_ranges(servers, ranges, options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a partition. Runs in a worker."""
         if not isinstance(partition, RangePartition):
-            return iter(())  # without partitions Spark still calls this once, with one of its own
-        return read_batches(partition, self._options, self._schema)
+            return  # without partitions Spark still calls this once, with one of its own
+        for batch in read_batches(partition, self._options, self._schema):
+            left = kept(batch, self._filters)
+            if left.num_rows:
+                yield left
+
+
+@short_errors
+class FilteringReader(BatchReader):
+    """A batch read that takes filters on _stream, _id and _timestamp."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        """Take the filters that make the read shorter. Returns the others, which Spark applies."""
+        self._filters = [one for one in filters if takes(one)]
+        return [one for one in filters if not takes(one)]
 
 
 def missing_streams(options: SourceOptions, states: Mapping[StreamName, StreamState]) -> list[str]:

@@ -31,7 +31,7 @@ from penstock.spark.sink.options import SinkOptions, parse_sink_options
 from penstock.spark.sink.rows import SinkRows
 from penstock.spark.sink.staging import SinkError
 from penstock.spark.sink.writer import BatchSink, StreamSink
-from penstock.spark.source.batch_reader import BatchReader
+from penstock.spark.source.batch_reader import BatchReader, FilteringReader
 from penstock.spark.source.exclusive_reader import ExclusiveReader
 from penstock.spark.source.file_reader import OfflineReader, is_offline, offline_schema
 from penstock.spark.source.options import SourceOptions, parse_options
@@ -39,12 +39,20 @@ from penstock.spark.source.schema import DEFAULT_SCHEMAS, EntrySchema
 from penstock.spark.source.shared_reader import SharedReader
 
 NAME = "penstock"
+FILTERS_SETTING = "spark.sql.python.filterPushdown.enabled"
 
 
 def register(spark: SparkSession) -> None:
-    """Make the source known to a session. On a local master, workers then run the Python of this process."""
+    """Make the source known to a session, and turn filter push-down on unless the session turns it off.
+
+    On a local master, workers then run the Python of this process.
+    """
     use_driver_python(spark)
-    spark.dataSource.register(PenstockSource)
+    if dict(spark.conf.getAll).get(FILTERS_SETTING, "true") != "true":
+        spark.dataSource.register(PenstockSource)
+        return
+    spark.conf.set(FILTERS_SETTING, "true")
+    spark.dataSource.register(FilteringSource)
 
 
 def read_stream(spark: SparkSession, **options: Any) -> DataFrame:
@@ -83,6 +91,10 @@ def write_stream(
 class PenstockSource(DataSource):
     """Reads and writes streams of penstock, Redis and Redis Cluster."""
 
+    _batch_reader: type[BatchReader] = (
+        BatchReader  # not public: short_errors wraps public callables
+    )
+
     @classmethod
     def name(cls) -> str:
         """The name for `format`."""
@@ -105,7 +117,7 @@ class PenstockSource(DataSource):
         if options.entries_max is not None:
             limit = str(options.entries_max)
             raise OptionError("maxEntriesPerTrigger", limit, "no such option for a batch")
-        return BatchReader(options, entry_schema(schema, options))
+        return self._batch_reader(options, entry_schema(schema, options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """The reader of a streaming query."""
@@ -139,6 +151,12 @@ class PenstockSource(DataSource):
     def _sink(self, schema: StructType, is_streaming: bool) -> tuple[SinkOptions, SinkRows]:
         options = parse_sink_options(self.options, schema.names, is_streaming)
         return options, SinkRows(to_arrow_schema(schema, timezone="UTC"), options.stream)
+
+
+class FilteringSource(PenstockSource):
+    """The same source for sessions with filter push-down. In others, Spark refuses its batch reads."""
+
+    _batch_reader = FilteringReader
 
 
 def entry_schema(schema: StructType, options: SourceOptions) -> EntrySchema:

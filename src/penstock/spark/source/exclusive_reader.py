@@ -97,7 +97,7 @@ class ExclusiveReader(StreamReaderBase):
             state = state_of(self.servers, stream)
             since = self._checked(name, since, state)
             ranges[stream] = range_between(since, until)
-        return split_ranges(self.servers, ranges, self._options)
+        return split_ranges(self.servers, ranges.items(), self._options)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Spark has finished all entries up to this offset."""

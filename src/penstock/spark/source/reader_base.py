@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -60,15 +60,15 @@ class StreamReaderBase(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def split_ranges(
-    servers: Servers, ranges: Mapping[StreamName, IdRange], options: SourceOptions
+    servers: Servers, ranges: Iterable[tuple[StreamName, IdRange]], options: SourceOptions
 ) -> list[RangePartition]:
     """Split ranges into partitions: at least `minPartitions`, or by size."""
-    ranges = {stream: ids for stream, ids in ranges.items() if not ids.is_empty}
-    counts = {stream: count_or_none(servers, stream, ids) for stream, ids in ranges.items()}
+    ranges = [(stream, ids) for stream, ids in ranges if not ids.is_empty]
+    counts = {one: count_or_none(servers, *one) for one in ranges}
     parts = plan_parts(counts, options.partitions_min)
     made = []
-    for stream, ids in ranges.items():
+    for stream, ids in ranges:
         is_native = servers.is_native(stream)
-        for part in cut(servers, stream, ids, parts[stream]):
+        for part in cut(servers, stream, ids, parts[stream, ids]):
             made.append(RangePartition(stream, part, is_native))
     return made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.spark.pipeline.toml_lines import KeyLines
+from penstock.spark.pipeline.definition.toml_lines import KeyLines
 
 TEXT = '''# a comment
 top = 1

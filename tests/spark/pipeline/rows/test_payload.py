@@ -13,7 +13,7 @@ from tests.spark.conftest import NO_PYSPARK, Broker
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 
 from penstock.spark.pipeline.check import check_pipeline
-from penstock.spark.pipeline.file import load_pipeline, read_pipeline
+from penstock.spark.pipeline.definition.file import load_pipeline, read_pipeline
 from penstock.spark.pipeline.run import pipeline_session, run_pipeline
 
 NOON_MS = 1_714_564_800_000  # 2024-05-01T12:00:00Z

@@ -1,13 +1,17 @@
 """Reads a pipeline from a TOML file. docs/pipeline.md describes every key.
 
     [source]       url, stream or streamPattern, group, starting, max_entries; the rest in [source.options]
-    [schema]       column = "spark type"
+    [schema]       column = "spark type", or {type, default}
     [payload]      field, format = "json", schema = {member = "spark type"}
     [columns]      column = "SQL expression"
     [valid]        name = "SQL condition"
-    [archive]      path, partition_by, trim = "never|archived|acked"
+    [archive]      path, format, partition_by, trim = "never|archived|acked"; catalog = {property = "value"}
     [reject]       stream
+    [dedup]        key, within                  (shaping.py has these three)
+    [[lookup]]     name, path or jdbc, on, columns ...
+    [[table]]      name, key, order_by ...
     [[aggregate]]  name, time, window, watermark, group_by, measures, path, stream
+    [[output]]     name, from, call, jdbc, table, options (output_section.py)
     [metrics]      stream
 
 `read_pipeline` does not stop at the first mistake. It returns the pipeline as far as it can be read, and all
@@ -31,9 +35,14 @@ from urllib.parse import quote
 
 from penstock.client.address import split_urls
 from penstock.errors import PenstockError
+from penstock.spark.lake.formats import FORMATS as TABLE_FORMATS
+from penstock.spark.lake.formats import PARQUET
 from penstock.spark.option_reader import OptionError
-from penstock.spark.pipeline.toml_lines import KeyLines, KeyPath
-from penstock.spark.pipeline.toml_table import Problem, Problems, Table
+from penstock.spark.pipeline.definition.columns import read_schema
+from penstock.spark.pipeline.definition.output_section import OutputSection, SectionReader
+from penstock.spark.pipeline.definition.shaping import Dedup, Lookup, ShapeReader, UpsertTable
+from penstock.spark.pipeline.definition.toml_lines import KeyLines, KeyPath
+from penstock.spark.pipeline.definition.toml_table import Problem, Problems, Table
 from penstock.spark.place import CONNECTION, Place
 from penstock.spark.source.options import NAMES, parse_options
 
@@ -49,7 +58,11 @@ SECTIONS = (
     "valid",
     "archive",
     "reject",
+    "dedup",
+    "lookup",
+    "table",
     "aggregate",
+    "output",
     "metrics",
 )
 
@@ -111,6 +124,8 @@ class Archive:
     path: str
     partition_by: tuple[str, ...] = ("day",)
     trim: str = "never"
+    format: str = PARQUET
+    catalog: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +154,26 @@ class Pipeline:
     archive: Archive
     payload: Payload | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
+    defaults: Mapping[str, str] = field(default_factory=dict)  # of columns of [schema]
     reject: str = ""
+    dedup: Dedup | None = None
+    lookups: tuple[Lookup, ...] = ()
+    tables: tuple[UpsertTable, ...] = ()
     aggregates: tuple[Aggregate, ...] = ()
+    sections: tuple[OutputSection, ...] = ()
     metrics: str = METRICS_STREAM
     lines: KeyLines = field(default_factory=KeyLines, repr=False, compare=False)
 
     @property
     def scalars(self) -> tuple[str, ...]:
-        """The columns of [schema] and [columns]."""
-        return (*self.schema, *self.columns)
+        """The columns of [schema], [columns] and the lookups."""
+        looked_up = (name for one in self.lookups for name in one.columns)
+        return (*self.schema, *self.columns, *looked_up)
+
+    @property
+    def decides_rows(self) -> bool:
+        """Whether `main` decides about rows by more than the entry. Aggregates then read silver."""
+        return self.dedup is not None or bool(self.lookups)
 
     def problem(self, path: KeyPath, text: str) -> Problem:
         """A problem, with the line of its key."""
@@ -209,26 +235,27 @@ class _Draft:
             if section not in values and not (section == "schema" and "payload" in values):
                 self._problems.add((), f"[{section}] is missing")
         aggregates = top.tables("aggregate")
+        schema, defaults = read_schema(top, self._problems)
+        shape = ShapeReader(self._problems, self._place, self._from_environment)
         return Pipeline(
             name=self._file.stem,
             file=str(self._file),
             source=self._source(top),
-            schema=self._schema(top),
+            schema=schema,
+            defaults=defaults,
             valid=top.table("valid").texts("a SQL condition"),
             archive=self._archive(top),
             payload=self._payload(top),
             columns=top.table("columns").texts("a SQL expression"),
             reject=self._reject(top),
+            dedup=shape.dedup(top),
+            lookups=shape.lookups(top),
+            tables=shape.tables(top),
             aggregates=tuple(self._aggregate(*one) for one in enumerate(aggregates)),
+            sections=self._sections(top),
             metrics=self._metrics(top),
             lines=self._problems.lines,
         )
-
-    def _schema(self, top: Table) -> dict[str, str]:
-        columns = top.table("schema").texts('a Spark type: "int", "decimal(10,2)"')
-        if not columns and "schema" in top.values:
-            self._problems.add(("schema",), "[schema] has no column")
-        return columns
 
     def _payload(self, top: Table) -> Payload | None:
         if "payload" not in top.values:
@@ -307,12 +334,17 @@ class _Draft:
                     return
 
     def _archive(self, top: Table) -> Archive:
-        table = top.table("archive", ("path", "partition_by", "trim"))
+        table = top.table("archive", ("path", "format", "partition_by", "trim", "catalog"))
         path = table.text("path", needed="archive" in top.values)
         return Archive(
             path=self._place(("archive", "path"), path),
             partition_by=table.names("partition_by", ("day",)),
             trim=table.choice("trim", TRIMS),
+            format=table.choice("format", TABLE_FORMATS),
+            catalog={
+                name: self._from_environment(("archive", "catalog", name), value)
+                for name, value in table.table("catalog").words().items()
+            },
         )
 
     def _reject(self, top: Table) -> str:
@@ -337,6 +369,10 @@ class _Draft:
             path=self._place(("aggregate", number, "path"), table.text("path")),
             stream=table.text("stream"),
         )
+
+    def _sections(self, top: Table) -> tuple[OutputSection, ...]:
+        reader = SectionReader(self._problems, self._from_environment, self._place)
+        return tuple(reader.read(one) for one in top.tables("output"))
 
     def _place(self, path: KeyPath, text: str) -> str:
         """A path of the lake. It is relative to the file, not to the current directory."""

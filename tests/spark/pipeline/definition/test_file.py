@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from penstock.spark.pipeline.file import (
+from penstock.spark.pipeline.definition.file import (
     Aggregate,
     PipelineFileError,
     load_pipeline,
     read_pipeline,
 )
-from penstock.spark.pipeline.rules import rule_problems
+from penstock.spark.pipeline.definition.rules import rule_problems
 from tests.support.source_tree import ROOT
 
 SECRET = "pa55/w@rd"

@@ -1,15 +1,17 @@
 """Writes the batches of a pipeline's queries to their targets.
 
-    main         one read and one persisted batch: bronze, silver, reject
+    main         one read and one persisted batch: bronze, silver, reject, upsert tables
     NAME         the windows that closed in a batch: the table, and the stream if there is one
 
 Targets are written one after the other, so a slow one holds up the others of its query. After a crash Spark
 repeats the batch, and each target knows what it has:
 
-    bronze, silver    the position in the newest manifest: a batch at or below it is dropped
+    bronze, silver    the position in the newest manifest or commit: a batch at or below it is dropped
+    TABLE             the same
     reject            the number of the batch beside the stream, which stands for its end in the checkpoint
-    NAME              the number of the batch in the newest manifest
+    NAME              the number of the batch in the newest manifest or commit
     NAME.stream       the number of the batch beside the stream; and the watermark where it joined the query
+    [[output]]        a record in the database; a function gets a repeated batch again (sections.py)
 
 joining.py has brought all outputs of a query to the same position, so each has a whole batch or nothing of
 it.
@@ -24,27 +26,26 @@ from datetime import UTC, datetime
 from py4j.protocol import Py4JError
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from penstock.errors import PenstockError
-from penstock.spark.lake.archive import ArchiveWriter
 from penstock.spark.lake.files import LakeFiles
+from penstock.spark.lake.formats import TableWriting
 from penstock.spark.lake.manifest import Manifest
-from penstock.spark.pipeline import frames
-from penstock.spark.pipeline.file import Pipeline
-from penstock.spark.pipeline.outputs import PipelineOutput, PipelineQuery
+from penstock.spark.pipeline.definition.file import Pipeline
+from penstock.spark.pipeline.definition.rules import BRONZE
+from penstock.spark.pipeline.outputs import PipelineOutput, PipelineQuery, table_of
 from penstock.spark.pipeline.positions import Checkpoint, Ids, has_all, ids_of
-from penstock.spark.pipeline.rules import BRONZE
+from penstock.spark.pipeline.rows import frames
+from penstock.spark.pipeline.targets.output_error import OutputError
+from penstock.spark.pipeline.targets.preparing import Preparation
+from penstock.spark.pipeline.targets.sections import section_write
+from penstock.spark.pipeline.targets.upserts import upsert
 from penstock.spark.runtime.causes import cause_of
 from penstock.spark.source.data_source import NAME
 from penstock.spark.source.offsets import Offset
 
 Write = Callable[[DataFrame, int], int]
-
-
-class OutputError(PenstockError):
-    """Writing a batch failed. The text is one line, because Spark mishandles long ones."""
 
 
 class BatchWrites:
@@ -55,10 +56,20 @@ class BatchWrites:
     ) -> None:
         self.failed = ""
         self._query = query
+        self._preparation = Preparation(pipeline, query)
         self._rows: dict[int, dict[str, int]] = {}
+        self._duplicates: dict[int, int] = {}
         self._writes = {
             output.name: _write_of(pipeline, query, output, watermarks) for output in query.outputs
         }
+
+    def begin(self, spark: SparkSession) -> None:
+        """Call it once, before the query starts."""
+        self._preparation.begin(spark)
+
+    def duplicates_of(self, batch: int) -> int:
+        """The duplicates of a batch. Forgets it."""
+        return self._duplicates.pop(batch, 0)
 
     def rows_of(self, batch: int) -> dict[str, int]:
         """The rows that a batch wrote to each output. Forgets the batches before it."""
@@ -70,12 +81,14 @@ class BatchWrites:
     def __call__(self, frame: DataFrame, batch: int) -> None:
         # With several targets the batch is read, decoded and aggregated once.
         is_kept = len(self._writes) > 1
-        kept = frame.persist(StorageLevel.MEMORY_AND_DISK) if is_kept else frame
         rows = {}
+        made = self._prepared(lambda: self._preparation.rows(frame, batch))
+        kept = made.persist(StorageLevel.MEMORY_AND_DISK) if is_kept else made
         try:
+            marked = self._prepared(lambda: self._preparation.marked(kept, batch))
             for name, write in self._writes.items():
                 try:
-                    rows[name] = write(kept, batch)
+                    rows[name] = write(marked, batch)
                 except (PySparkException, Py4JError) as error:
                     self.failed = name
                     raise OutputError(cause_of(error)) from None
@@ -86,6 +99,14 @@ class BatchWrites:
             if is_kept:
                 kept.unpersist()
         self._rows[batch] = rows
+        self._duplicates[batch] = self._preparation.duplicates
+
+    def _prepared(self, act: Callable[[], DataFrame]) -> DataFrame:
+        try:
+            return act()
+        except (PySparkException, Py4JError) as error:
+            self.failed = self._query.name
+            raise OutputError(cause_of(error)) from None
 
 
 def _write_of(
@@ -94,16 +115,30 @@ def _write_of(
     output: PipelineOutput,
     watermarks: Mapping[str, int | None],
 ) -> Write:
+    if output.section is not None:
+        return _section_write(pipeline, query, output, watermarks)
     if output.aggregate is None:
         make = _table_write if output.folder else _reject_write
         return make(pipeline, query, output)
     if output.folder:
-        return _gold_write(output)
+        return _gold_write(pipeline, output)
     return _windows_write(pipeline, query, output, watermarks[output.name])
 
 
+def _section_write(
+    pipeline: Pipeline,
+    query: PipelineQuery,
+    output: PipelineOutput,
+    watermarks: Mapping[str, int | None],
+) -> Write:
+    if output.aggregate is None:
+        return section_write(pipeline, query, output, lambda frame: frames.silver(frame, pipeline))
+    after_ms = watermarks[output.name]
+    return section_write(pipeline, query, output, lambda frame: windows_after(frame, after_ms))
+
+
 def _table_write(pipeline: Pipeline, query: PipelineQuery, output: PipelineOutput) -> Write:
-    archive = ArchiveWriter(output.folder, output.partition_by)
+    archive = table_of(pipeline, output).writer(output.partition_by)
 
     def write(frame: DataFrame, batch: int) -> int:
         files = LakeFiles(frame.sparkSession)
@@ -111,6 +146,9 @@ def _table_write(pipeline: Pipeline, query: PipelineQuery, output: PipelineOutpu
         now = log.batch(batch)
         assert now is not None
         owners = [one for one in (log.query, *former_queries(files, query)) if one is not None]
+        if output.table is not None:
+            rows = frames.silver(frame, pipeline)
+            return upsert(output.folder, output.table, rows, owners, now.end)
         return add_to_table(archive, pipeline, output, TableBatch(frame, owners, now.end))
 
     return write
@@ -126,7 +164,7 @@ class TableBatch:
 
 
 def add_to_table(
-    archive: ArchiveWriter, pipeline: Pipeline, output: PipelineOutput, batch: TableBatch
+    archive: TableWriting, pipeline: Pipeline, output: PipelineOutput, batch: TableBatch
 ) -> int:
     """Archive a batch in bronze or silver, unless the table has it. Returns the number of rows."""
     former = Checkpoint(LakeFiles(batch.rows.sparkSession), output.former)
@@ -162,8 +200,8 @@ def _reject_write(pipeline: Pipeline, query: PipelineQuery, output: PipelineOutp
     return write
 
 
-def _gold_write(output: PipelineOutput) -> Write:
-    archive = ArchiveWriter(output.folder, output.partition_by)
+def _gold_write(pipeline: Pipeline, output: PipelineOutput) -> Write:
+    archive = table_of(pipeline, output).writer(output.partition_by)
 
     def write(frame: DataFrame, batch: int) -> int:
         archive(frames.with_day(frame), batch)

@@ -6,8 +6,9 @@
     aggregates   windows over the rows of silver
 
 `rows_of` makes the rows that silver, reject and the aggregates share: the columns of [schema], the decoded
-[payload], and the [columns] made of them. A check calls these functions with an empty DataFrame, a run with a
-streaming one.
+[payload], the [columns] made of them, and those of lookups. A check calls these functions with an empty
+DataFrame, a run with a streaming one. Lookups are joined batch by batch, not in the streaming one, because
+their tables change.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import pyarrow as pa
@@ -35,9 +36,11 @@ from pyspark.sql.types import (
 )
 
 from penstock.spark.lake.columns import quoted
-from penstock.spark.pipeline.file import Aggregate, Payload, Pipeline
-from penstock.spark.pipeline.json_payload import decode
-from penstock.spark.pipeline.rules import PAYLOAD_PROBLEM
+from penstock.spark.pipeline.definition.file import Aggregate, Payload, Pipeline
+from penstock.spark.pipeline.definition.rules import DUPLICATE, PAYLOAD_PROBLEM
+from penstock.spark.pipeline.rows.defaults import with_defaults
+from penstock.spark.pipeline.rows.json_payload import decode
+from penstock.spark.pipeline.rows.lookups import PendingLookups, TableOf, table_of
 from penstock.spark.source.data_source import NAME, read_stream
 
 REASON, SOURCE_STREAM, SOURCE_ID = "_reason", "_source_stream", "_source_id"
@@ -68,10 +71,21 @@ def source_schema(columns: Mapping[str, DataType], payload: Payload | None) -> S
 
 
 def rows_of(read: DataFrame, pipeline: Pipeline, members: StructType | None) -> DataFrame:
-    """The rows of what was read: with the payload decoded into `members`, and with [columns]."""
-    rows = read if members is None else decoded(read, pipeline, members)
+    """The rows of what was read: with defaults, with the payload decoded into `members`, with [columns].
+
+    Lookups are joined with the tables as they are now.
+    """
+    rows = with_defaults(read, pipeline.defaults)
+    rows = rows if members is None else decoded(rows, pipeline, members)
+    return with_columns(rows, pipeline, partial(table_of, read.sparkSession))
+
+
+def with_columns(rows: DataFrame, pipeline: Pipeline, get: TableOf) -> DataFrame:
+    """Add [columns] and the columns of the lookups."""
+    lookups = PendingLookups(pipeline.lookups, get)
+    rows = lookups.join_ready(rows)
     for name, sql in pipeline.columns.items():
-        rows = rows.withColumn(name, F.expr(sql))
+        rows = lookups.join_ready(rows.withColumn(name, F.expr(sql)))
     return rows
 
 
@@ -153,10 +167,14 @@ def bronze(frame: DataFrame) -> DataFrame:
 def main_rows(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
     """The rows of the stream with the raw fields, for bronze, silver and the rejects.
 
-    Only this query uses the group, because a group can mirror one query only.
+    Only this query uses the group, because a group can mirror one query only. With lookups, [columns] are
+    added in each batch.
     """
     read = read_stream(spark, schema=_with_entry(spark, pipeline), **pipeline.source.options)
-    return rows_of(read, pipeline, members_of(spark, pipeline))
+    members = members_of(spark, pipeline)
+    if not pipeline.lookups:
+        return rows_of(read, pipeline, members)
+    return read if members is None else decoded(read, pipeline, members)
 
 
 def stored_rows(
@@ -188,8 +206,12 @@ def typed(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
 
 
 def silver(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
-    """The valid rows."""
-    return frame.where(_is_valid(pipeline)).drop("_corrupt", PAYLOAD_PROBLEM, "fields")
+    """The valid rows, without those that are marked as duplicates."""
+    rows = frame.where(_is_valid(pipeline))
+    if DUPLICATE in frame.columns:
+        rows = rows.where(F.col(DUPLICATE).isNull())
+    flags = (lookup.flag for lookup in pipeline.lookups)
+    return rows.drop("_corrupt", PAYLOAD_PROBLEM, "fields", DUPLICATE, *flags)
 
 
 def rejects(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
@@ -211,10 +233,15 @@ def rejects(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
 
 def aggregate(frame: DataFrame, pipeline: Pipeline, one: Aggregate) -> DataFrame:
     """The measures of the valid rows, by window and group."""
-    rows = silver(frame, pipeline).withWatermark(one.time, one.watermark)
+    return windows(silver(frame, pipeline), one)
+
+
+def windows(rows: DataFrame, one: Aggregate) -> DataFrame:
+    """The measures of rows of silver, by window and group."""
     groups = [F.col(quoted(name)) for name in one.group_by]
     measures = [F.expr(sql).alias(name) for name, sql in one.measures.items()]
-    made = rows.groupBy(F.window(quoted(one.time), one.window), *groups).agg(*measures)
+    timed = rows.withWatermark(one.time, one.watermark)
+    made = timed.groupBy(F.window(quoted(one.time), one.window), *groups).agg(*measures)
     return made.select(
         F.col("window.start").alias("window_start"),
         F.col("window.end").alias("window_end"),
@@ -241,6 +268,9 @@ def _conditions(pipeline: Pipeline) -> dict[str, Column]:
     for name in pipeline.archive.partition_by:
         if name in pipeline.scalars:
             made[f"partition:{name}"] = _names_a_directory(name)
+    for lookup in pipeline.lookups:
+        if lookup.required:
+            made[f"lookup:{lookup.name}"] = F.col(quoted(lookup.flag)).isNotNull()
     return {name: F.coalesce(condition, F.lit(False)) for name, condition in made.items()}
 
 

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from penstock.spark.pipeline.toml_lines import KeyLines, KeyPath
+from penstock.spark.pipeline.definition.toml_lines import KeyLines, KeyPath
+
+DURATION_FORM = 'a duration like "30 seconds", "1 minute", "2 hours", "1 day"'
 
 _NO_TABLE: dict[str, Any] = {}
+_UNITS_MS = {
+    "second": 1000,
+    "minute": 60_000,
+    "hour": 3_600_000,
+    "day": 86_400_000,
+    "week": 604_800_000,
+}
+_DURATION = re.compile(rf"(\d{{1,6}})\s*({'|'.join(_UNITS_MS)})s?")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -119,6 +130,35 @@ class Table:
             return tuple(dict.fromkeys(value))
         self._refuse(name, 'a name, or an array of names ["a", "b"]')
         return default
+
+    def pairs(self, name: str) -> dict[str, str]:
+        """An array of names, or a table {ours = "theirs"}. A name alone stands for itself."""
+        value = self.values.get(name)
+        if isinstance(value, dict):
+            if all(isinstance(one, str) and one for one in value.values()):
+                return dict(value)
+            self._refuse(name, 'an array of names, or a table {name = "other name"}')
+            return {}
+        return {one: one for one in self.names(name)}
+
+    def flag(self, name: str) -> bool:
+        """True or false. False if it is missing."""
+        value = self.values.get(name, False)
+        if isinstance(value, bool):
+            return value
+        self._refuse(name, "true or false")
+        return False
+
+    def duration(self, name: str, needed: bool = False) -> int | None:
+        """A duration in milliseconds."""
+        text = self.text(name, needed)
+        if not text:
+            return None
+        found = _DURATION.fullmatch(text)
+        if found is None or int(found[1]) == 0:
+            self._refuse(name, DURATION_FORM)
+            return None
+        return int(found[1]) * _UNITS_MS[found[2]]
 
     def choice(self, name: str, allowed: tuple[str, ...]) -> str:
         """One of these words. The first is the default."""

@@ -13,7 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.spark.pipeline.json_payload import BYTES_MAX, DEPTH_MAX, PayloadError, decode, parse
+from penstock.spark.pipeline.rows.json_payload import (
+    BYTES_MAX,
+    DEPTH_MAX,
+    PayloadError,
+    decode,
+    parse,
+)
 from tests.support.campaign import cases
 
 KIND = pa.struct(

@@ -6,28 +6,32 @@ These checks need only the file, no Spark and no server.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from penstock.spark.pipeline.file import Aggregate, Payload, Pipeline
-from penstock.spark.pipeline.toml_lines import KeyPath
-from penstock.spark.pipeline.toml_table import Problem
+from penstock.spark.lake.formats import DELTA, ICEBERG, NAMESPACE, missing_library
+from penstock.spark.pipeline.definition.file import Aggregate, Payload, Pipeline
+from penstock.spark.pipeline.definition.names import NAME, NAME_FORM, unknown_column
+from penstock.spark.pipeline.definition.output_section import section_problems
+from penstock.spark.pipeline.definition.shaping import UpsertTable
+from penstock.spark.pipeline.definition.shaping_rules import columns_of_lookups, shape_problems
+from penstock.spark.pipeline.definition.toml_lines import KeyPath
+from penstock.spark.pipeline.definition.toml_table import Problem
 from penstock.spark.source.options import parse_options
 
 BRONZE, SILVER, REJECT, GOLD = "bronze", "silver", "reject", "gold"
+TABLES = "tables"
 MAIN = "main"  # the query that writes bronze, silver and rejects
 CHECKPOINTS = "_checkpoints"
+RUNS = "_runs"  # the history
 PAYLOAD_PROBLEM = "_payload_problem"
+DUPLICATE = "_duplicate"
 OWN_COLUMNS = (
     *("_stream", "_id", "_timestamp", "_corrupt", "_deliveries", "fields"),
-    PAYLOAD_PROBLEM,
+    *(PAYLOAD_PROBLEM, DUPLICATE),
 )
 WINDOW_COLUMNS = ("window", "window_start", "window_end", "day")
-
-_NAME = re.compile(r"[A-Za-z0-9_-]+")
-_NAME_FORM = "letters, digits, _ and -"
 
 
 def lake_path(pipeline: Pipeline, *parts: str) -> str:
@@ -40,14 +44,21 @@ def gold_path(pipeline: Pipeline, aggregate: Aggregate) -> str:
     return aggregate.path or lake_path(pipeline, GOLD, aggregate.name)
 
 
+def table_path(pipeline: Pipeline, table: UpsertTable) -> str:
+    """The path of an upsert table."""
+    return table.path or lake_path(pipeline, TABLES, table.name)
+
+
 def rule_problems(pipeline: Pipeline) -> list[Problem]:
     """The problems that all rules find."""
     found = [
         *_column_problems(pipeline),
+        *shape_problems(pipeline),
         *_name_problems(pipeline),
         *_path_problems(pipeline),
         *_stream_problems(pipeline),
         *_place_problems(pipeline),
+        *_format_problems(pipeline),
         *_loss_problems(pipeline),
     ]
     return [pipeline.problem(path, text) for path, text in found]
@@ -62,9 +73,10 @@ def _column_problems(pipeline: Pipeline) -> Found:
         named.append((("payload", "field"), pipeline.payload.field))
         yield from _member_problems(pipeline.payload)
     named += [(("columns", one), one) for one in pipeline.columns]
+    named += columns_of_lookups(pipeline)
     seen: dict[str, str] = {}
     for place, column in named:
-        if column.lower() in OWN_COLUMNS:
+        if column.lower() in OWN_COLUMNS or column.lower().startswith(("_lookup_", "_key_")):
             yield place, f"{column} is a column of the source itself: {_instead(place)}"
         elif column.lower() in seen:
             yield place, f"{column} and {seen[column.lower()]} are the same column to Spark"
@@ -73,7 +85,7 @@ def _column_problems(pipeline: Pipeline) -> Found:
     for column in pipeline.archive.partition_by:
         path = ("archive", "partition_by")
         if column not in known:
-            yield path, _unknown_column(column, known)
+            yield path, unknown_column(column, known)
         elif column.startswith(("_", ".")):
             yield path, f"{column}: readers skip directories that start with {column[0]!r}"
     for at, aggregate in enumerate(pipeline.aggregates):
@@ -81,7 +93,7 @@ def _column_problems(pipeline: Pipeline) -> Found:
         for key, columns in (("group_by", aggregate.group_by), ("time", (aggregate.time,))):
             for column in columns:
                 if column not in known:
-                    yield ("aggregate", at, key), _unknown_column(column, known)
+                    yield ("aggregate", at, key), unknown_column(column, known)
         yield from _made_problems(at, aggregate)
 
 
@@ -112,41 +124,45 @@ def _member_problems(payload: Payload) -> Found:
             yield ("payload", "schema", name), f"{name} and {other} are the same name to Spark"
 
 
-def _unknown_column(column: str, known: tuple[str, ...]) -> str:
-    _, dot, last = column.rpartition(".")
-    hint = f'; write {last} = "{column}" in [columns] and use {last} here' if dot and last else ""
-    return f"there is no column {column}; there are {', '.join(known)}{hint}"
-
-
 def _name_problems(pipeline: Pipeline) -> Found:
     for name in pipeline.valid:
-        if not _NAME.fullmatch(name):
-            yield ("valid", name), f"the name of a condition may have {_NAME_FORM}"
+        if not NAME.fullmatch(name):
+            yield ("valid", name), f"the name of a condition may have {NAME_FORM}"
     names = [BRONZE, SILVER, REJECT, MAIN]
-    for at, aggregate in enumerate(pipeline.aggregates):
-        path = ("aggregate", at, "name")
-        if aggregate.name and not _NAME.fullmatch(aggregate.name):
-            yield path, f"the name of an aggregate may have {_NAME_FORM}"
-        elif aggregate.name.startswith("_"):
-            yield path, f"{aggregate.name}: readers skip directories that start with '_'"
-        elif aggregate.name.lower() in names:
-            yield path, f"there is already an output {aggregate.name}"
-        names.append(aggregate.name.lower())
+    for path, what, name, _ in _named_outputs(pipeline):
+        if name and not NAME.fullmatch(name):
+            yield (*path, "name"), f"the name of {what} may have {NAME_FORM}"
+        elif name.startswith("_"):
+            yield (*path, "name"), f"{name}: readers skip directories that start with '_'"
+        elif name.lower() in names:
+            yield (*path, "name"), f"there is already an output {name}"
+        names.append(name.lower())
+    aggregates = [one.name for one in pipeline.aggregates]
+    yield from section_problems(pipeline.sections, names, aggregates)
+
+
+def _named_outputs(pipeline: Pipeline) -> Iterator[tuple[KeyPath, str, str, str]]:
+    """The aggregates and tables: key, kind, name, and the path if it is set."""
+    for at, one in enumerate(pipeline.aggregates):
+        yield ("aggregate", at), "an aggregate", one.name, one.path
+    for at, table in enumerate(pipeline.tables):
+        yield ("table", at), "a table", table.name, table.path
 
 
 def _path_problems(pipeline: Pipeline) -> Found:
     """Outputs in the same directory, or one inside the other: a reader of the outer one would read both."""
     if not pipeline.archive.path:
         return
-    taken = {lake_path(pipeline, name): name for name in (BRONZE, SILVER, CHECKPOINTS)}
-    for at, aggregate in enumerate(pipeline.aggregates):
-        if not aggregate.name or (not aggregate.path and aggregate.name in taken.values()):
+    taken = {lake_path(pipeline, name): name for name in (BRONZE, SILVER, CHECKPOINTS, RUNS)}
+    places = [gold_path(pipeline, one) for one in pipeline.aggregates]
+    places += [table_path(pipeline, one) for one in pipeline.tables]
+    for place, (path, _, name, own) in zip(places, _named_outputs(pipeline), strict=True):
+        if not name or (not own and name in taken.values()):
             continue  # the name itself is wrong, and reported
-        place = gold_path(pipeline, aggregate)
         for other, owner in taken.items():
             if f"{place}/".startswith(f"{other}/") or f"{other}/".startswith(f"{place}/"):
-                yield ("aggregate", at, "path"), f"{place} collides with {owner}, in {other}"
-        taken.setdefault(place, aggregate.name)
+                yield (*path, "path"), f"{place} collides with {owner}, in {other}"
+        taken.setdefault(place, name)
 
 
 def _stream_problems(pipeline: Pipeline) -> Found:
@@ -177,6 +193,27 @@ def sources_of(pipeline: Pipeline) -> tuple[tuple[str, ...], str]:
     return options.streams, options.pattern
 
 
+def _format_problems(pipeline: Pipeline) -> Found:
+    """A format whose library is missing, or that cannot be used with this path or catalog."""
+    archive = pipeline.archive
+    missing = missing_library(archive.format)
+    if missing is not None:
+        yield ("archive", "format"), f"the format {archive.format} {missing}"
+    if archive.format == DELTA and archive.path.startswith("hdfs:"):
+        yield (
+            ("archive", "path"),
+            "the format delta cannot be written to hdfs: use iceberg or parquet",
+        )
+    if archive.format == ICEBERG and "://" in archive.path and not archive.catalog:
+        text = "an Iceberg lake that is not on this machine needs a catalog: set [archive.catalog]"
+        yield ("archive", "path"), text
+    if archive.catalog and archive.format != ICEBERG:
+        yield ("archive", "catalog"), f"the format {archive.format} has no catalog: remove it"
+    namespace = archive.catalog.get("namespace", NAMESPACE)
+    if not all(NAME.fullmatch(part) for part in namespace.split(".")):
+        yield ("archive", "catalog", "namespace"), f"a namespace may have {NAME_FORM}, and dots"
+
+
 def _loss_problems(pipeline: Pipeline) -> Found:
     """Trimming without reading from the beginning: it would remove entries that no output has read."""
     options = pipeline.source.options
@@ -189,15 +226,15 @@ def _loss_problems(pipeline: Pipeline) -> Found:
 def _place_problems(pipeline: Pipeline) -> Found:
     """Local directories that cannot be written to. The check creates nothing."""
     places: list[tuple[KeyPath, str]] = [(("archive", "path"), pipeline.archive.path)]
-    for at, aggregate in enumerate(pipeline.aggregates):
-        places.append((("aggregate", at, "path"), aggregate.path))
+    for above, _, _, own in _named_outputs(pipeline):
+        places.append(((*above, "path"), own))
     for path, place in places:
         if not place or "://" in place:
             continue
-        above = Path(place)
-        while not above.exists() and above != above.parent:
-            above = above.parent
-        if not above.is_dir():
-            yield path, f"{above} is not a directory"
-        elif not os.access(above, os.W_OK | os.X_OK):
-            yield path, f"{above} cannot be written to"
+        there = Path(place)
+        while not there.exists() and there != there.parent:
+            there = there.parent
+        if not there.is_dir():
+            yield path, f"{there} is not a directory"
+        elif not os.access(there, os.W_OK | os.X_OK):
+            yield path, f"{there} cannot be written to"

@@ -1,0 +1,407 @@
+"""Outputs that write each batch to a table of a database by JDBC, exactly once.
+
+    1  the driver reads the record of the output in penstock_batches: a batch that is there is dropped
+    2  executors write the rows into a new table, penstock_staging_OUTPUT_ATTEMPT
+    3  the driver, in one transaction: updates the record, and inserts the staged rows into the table
+    4  the driver drops the staging table
+
+After a crash the batch is repeated. If step 3 was committed, step 1 drops it. If not, step 1 also removes the
+staging tables of earlier attempts. A table that an attempt still writes to has another name.
+
+Spark may repeat a task whose rows are staged already. Then the staging table has more rows than the batch,
+and step 2 is done again.
+
+penstock_batches is in the schema of the table, and has one row for each output:
+
+    output_id, target    the id that the pipeline gave to the output, and the table
+    batch                the number of the last batch
+    source_position      JSON: the last id of each stream; for an aggregate its watermark
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
+
+from penstock.spark.lake.columns import quoted
+from penstock.spark.pipeline.definition.output_section import OutputSection
+from penstock.spark.pipeline.targets.output_error import OutputError
+from penstock.spark.runtime.causes import cause_of
+
+RECORDS = "penstock_batches"
+STAGING = "penstock_staging_"
+STAGINGS_MAX = 3
+HIDDEN = "***"
+
+_PARTITIONS = "numpartitions"
+
+_URL_SECRET = re.compile(r"(?i)(?:password|pwd)=([^&;]+)|//[^/@:]*:([^/@]+)@")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The last batch of an output, as the database knows it."""
+
+    batch: int
+    position: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class JdbcBatch:
+    """Rows to write, the id of the output, the number of the batch, and the position after it."""
+
+    rows: DataFrame
+    output_id: str
+    number: int
+    position: Mapping[str, Any]
+
+
+class JdbcTarget:
+    """The table of one section."""
+
+    def __init__(self, spark: SparkSession, section: OutputSection) -> None:
+        self._spark = spark
+        self._section = section
+        self._java: Any = spark._jvm
+        schema, dot, _ = section.table.rpartition(".")
+        self._prefix = schema + dot
+        self._records = self._prefix + RECORDS
+
+    def record_or_none(self, output_id: str) -> Record | None:
+        """The record of an output. Raises: OutputError."""
+        with self._connection() as connection:
+            if not self._exists(connection, self._records):
+                return None
+            return self._record_or_none(connection, output_id)
+
+    def write(self, batch: JdbcBatch, is_done: Callable[[Record], bool]) -> int:
+        """Write a batch, unless `is_done` says that the record has it. Returns the rows written.
+
+        Raises: OutputError.
+        """
+        with self._connection() as connection:
+            self._make_records(connection)
+            before = self._record_or_none(connection, batch.output_id)
+            self._drop_leftovers(connection, batch.output_id)
+        if before is not None and is_done(before):
+            return 0
+        with _one_line(self._section):
+            rows = storable(batch.rows)
+            if rows.isEmpty():
+                self._commit(batch, before, "")
+                return 0
+            self._make_table(rows)
+            staging = self._prefix + _staging_prefix(batch.output_id) + secrets.token_hex(4)
+            insert = f"{self._insertion(rows)} FROM {staging}"
+            count = self._stage(rows, staging)
+            self._commit(batch, before, insert)
+        with suppress(OutputError), self._connection() as connection:
+            _execute(connection, f"DROP TABLE {staging}")  # otherwise the next batch drops it
+        return count
+
+    def problem_or_none(self, rows: DataFrame) -> tuple[str, str] | None:
+        """What is wrong with the driver, the login or the table: the key of the section, and a text."""
+        try:
+            self._need_driver()
+        except OutputError as error:
+            return "jdbc", str(error)
+        try:
+            with self._connection() as connection:
+                there = self._exists(connection, self._section.table)
+        except OutputError as error:
+            return "jdbc", f"cannot connect: {error}"
+        try:
+            if there:
+                self._insertion(storable(rows))
+        except OutputError as error:
+            return "table", str(error)
+        return None
+
+    def _need_driver(self) -> None:
+        """Load the JDBC driver, from the jars of the section or of Spark. Raises: OutputError."""
+        loader = self._use_jars()
+        name = self._section.driver
+        try:
+            self._java.java.lang.Class.forName(name, True, loader)
+        except Py4JJavaError:
+            raise OutputError(
+                f"there is no JDBC driver {name}: set jars = "
+                '"driver.jar" in [output.options], or start Spark with --conf spark.jars=driver.jar'
+            ) from None
+
+    def _use_jars(self) -> Any:
+        """Give the jars to executors, and to this thread, which creates connections with its class loader."""
+        session: Any = self._spark._jsparkSession
+        known = str(self._spark.sparkContext._jsc.sc().listJars().mkString("\n"))
+        for jar in self._section.jars:
+            if "://" not in jar and not Path(jar).exists():
+                raise OutputError(f"there is no jar {jar}: see jars in [output.options]")
+            if f"/{jar.rpartition('/')[2]}" not in known:
+                with _one_line(self._section, f"the jar {jar} cannot be used: "):
+                    session.sessionState().resourceLoader().addJar(jar)
+        loader = session.sharedState().jarClassLoader()
+        self._java.java.lang.Thread.currentThread().setContextClassLoader(loader)
+        return loader
+
+    def _options(self, table: str) -> dict[str, str]:
+        """The options for Spark's JDBC writer. With numPartitions it would count no rows: see `_parallel`."""
+        mine = {"url": self._section.jdbc, "dbtable": table, "driver": self._section.driver}
+        given = self._section.options.items()
+        return {name: one for name, one in given if name.lower() != _PARTITIONS} | mine
+
+    def _parallel(self, rows: DataFrame) -> DataFrame:
+        """The rows in at most numPartitions partitions. SQLite has one writer at a time."""
+        given = {name.lower(): one for name, one in self._section.options.items()}
+        default = "1" if self._section.database == "sqlite" else ""
+        limit = given.get(_PARTITIONS, default)
+        return rows.coalesce(int(limit)) if limit else rows
+
+    def _java_options(self, table: str) -> Any:
+        java = self._java.org.apache.spark
+        options = java.api.python.PythonUtils.toScalaMap(self._options(table))
+        return java.sql.execution.datasources.jdbc.JdbcOptionsInWrite(options)
+
+    @property
+    def _dialect(self) -> Any:
+        return self._java.org.apache.spark.sql.jdbc.JdbcDialects.get(self._section.jdbc)
+
+    @contextmanager
+    def _connection(self) -> Iterator[Any]:
+        """A connection of the driver, with the same login as that of the executors. Raises: OutputError."""
+        self._need_driver()
+        with _one_line(self._section):
+            made = self._dialect.createConnectionFactory(self._java_options(self._section.table))
+            connection = made.apply(-1)
+            try:
+                yield connection
+            finally:
+                with suppress(Py4JError):
+                    connection.close()
+
+    @property
+    def _utils(self) -> Any:
+        return self._java.org.apache.spark.sql.execution.datasources.jdbc.JdbcUtils
+
+    def _exists(self, connection: Any, table: str) -> bool:
+        """Whether a table can be read. Spark's own test for this fails with SQLite."""
+        try:
+            statement = _prepared(connection, f"SELECT 1 FROM {table} WHERE 1 = 0")
+            try:
+                statement.executeQuery()
+            finally:
+                statement.close()
+        except Py4JJavaError:
+            return False
+        return True
+
+    def _create(self, connection: Any, table: str, rows: DataFrame) -> None:
+        """Create a table with the columns of some rows, as Spark's JDBC writer would."""
+        options = self._java_options(table)
+        columns = self._utils.schemaString(
+            self._dialect, rows._jdf.schema(), False, options.createTableColumnTypes()
+        )
+        _execute(connection, f"CREATE TABLE {table} ({columns}) {options.createTableOptions()}")
+
+    def _make_records(self, connection: Any) -> None:
+        if self._exists(connection, self._records):
+            return
+        text = self._java.org.apache.spark.sql.types.DataTypes.StringType
+        long_text = self._utils.getJdbcType(text, self._dialect).databaseTypeDefinition()
+        _execute(
+            connection,
+            f"CREATE TABLE {self._records} (output_id VARCHAR(100) NOT NULL, target VARCHAR(200) NOT NULL,"
+            f" batch BIGINT NOT NULL, source_position {long_text}, PRIMARY KEY (output_id, target))",
+        )
+
+    def _record_or_none(self, connection: Any, output_id: str) -> Record | None:
+        sql = (
+            f"SELECT batch, source_position FROM {self._records} WHERE output_id = ? AND target = ?"
+        )
+        statement = _prepared(connection, sql, output_id, self._section.table)
+        try:
+            found = statement.executeQuery()
+            if not found.next():
+                return None
+            return Record(int(found.getLong(1)), json.loads(found.getString(2)))
+        finally:
+            statement.close()
+
+    def _drop_leftovers(self, connection: Any, output_id: str) -> None:
+        """Drop the staging tables of attempts that did not finish."""
+        about = connection.getMetaData()
+        prefix = _staging_prefix(output_id)
+        pattern = prefix.upper() if about.storesUpperCaseIdentifiers() else prefix
+        schema = self._prefix.rstrip(".").rpartition(".")[2].strip('"') or connection.getSchema()
+        found = about.getTables(connection.getCatalog(), schema, f"{pattern}%", None)
+        names = []
+        while found.next():
+            names.append(str(found.getString("TABLE_NAME")))
+        found.close()
+        for name in names:
+            if name.lower().startswith(prefix):  # in the pattern, _ stands for any character
+                _execute(connection, f"DROP TABLE {self._prefix}{name}")
+
+    def _make_table(self, rows: DataFrame) -> None:
+        """Create the table with the columns of the rows, if it does not exist."""
+        with self._connection() as connection:
+            if not self._exists(connection, self._section.table):
+                self._create(connection, self._section.table, rows)
+
+    def _insertion(self, rows: DataFrame) -> str:
+        """INSERT INTO ... SELECT, without FROM. Raises: OutputError, if the table lacks a column."""
+        table = self._section.table
+        with self._connection() as connection:
+            statement = _prepared(connection, f"SELECT * FROM {table} WHERE 1 = 0")
+            about = statement.executeQuery().getMetaData()
+            there = [str(about.getColumnName(n)) for n in range(1, about.getColumnCount() + 1)]
+            statement.close()
+        folded = {name.lower(): name for name in there}
+        missing = [one for one in rows.columns if one.lower() not in folded]
+        if missing:
+            raise OutputError(
+                f"the table {table} has no column {', '.join(missing)}: add it, or write to another table"
+            )
+        quote = self._dialect.quoteIdentifier
+        into = ", ".join(
+            quote(one if one in there else folded[one.lower()]) for one in rows.columns
+        )
+        chosen = ", ".join(quote(one) for one in rows.columns)
+        return f"INSERT INTO {table} ({into}) SELECT {chosen}"
+
+    def _stage(self, rows: DataFrame, staging: str) -> int:
+        """Write the rows into a new table. Returns their number."""
+        self._use_jars()
+        for _ in range(STAGINGS_MAX):
+            with self._connection() as connection:
+                self._create(connection, staging, rows)
+            counted = Observation()
+            observed = self._parallel(rows).observe(counted, F.count(F.lit(1)).alias("rows"))
+            writer = observed.write.format("jdbc").options(**self._options(staging))
+            writer.mode("append").save()
+            expected = int(counted.get["rows"])
+            if self._count(staging) == expected:
+                return expected
+            with self._connection() as connection:
+                _execute(connection, f"DROP TABLE {staging}")
+        raise OutputError(
+            f"{staging} has other rows than the batch: tasks were repeated. Run again"
+        )
+
+    def _count(self, table: str) -> int:
+        with self._connection() as connection:
+            statement = _prepared(connection, f"SELECT count(*) FROM {table}")
+            try:
+                found = statement.executeQuery()
+                found.next()
+                return int(found.getLong(1))
+            finally:
+                statement.close()
+
+    def _commit(self, batch: JdbcBatch, before: Record | None, insert: str) -> None:
+        """In one transaction, update the record and insert the staged rows."""
+        with self._connection() as connection:
+            connection.setAutoCommit(False)
+            try:
+                self._move_record(connection, batch, before)
+                if insert:
+                    _execute(connection, insert)
+                connection.commit()
+            except Exception:
+                with suppress(Py4JError):
+                    connection.rollback()
+                raise
+
+    def _move_record(self, connection: Any, batch: JdbcBatch, before: Record | None) -> None:
+        now = (batch.number, json.dumps(dict(batch.position)))
+        key = (batch.output_id, self._section.table)
+        if before is None:
+            columns = "batch, source_position, output_id, target"
+            _execute(
+                connection,
+                f"INSERT INTO {self._records} ({columns}) VALUES (?, ?, ?, ?)",
+                *now,
+                *key,
+            )
+            return
+        # Of two drivers with the same record, one changes it, and the other finds another batch there.
+        sql = (
+            f"UPDATE {self._records} SET batch = ?, source_position = ?"
+            " WHERE output_id = ? AND target = ? AND batch = ?"
+        )
+        if _execute(connection, sql, *now, *key, before.batch) != 1:
+            raise OutputError(f"another run has written to {self._section.table} in the meantime")
+
+
+def storable(rows: DataFrame) -> DataFrame:
+    """The rows with structs, maps and arrays as JSON: few databases have such columns."""
+    return rows.select(
+        *(
+            F.to_json(quoted(one.name)).alias(one.name)
+            if _is_nested(one.dataType)
+            else quoted(one.name)
+            for one in rows.schema
+        )
+    )
+
+
+def _is_nested(kind: DataType) -> bool:
+    return isinstance(kind, StructType | MapType | ArrayType | VariantType)
+
+
+def _staging_prefix(output_id: str) -> str:
+    return f"{STAGING}{sha256(output_id.encode()).hexdigest()[:8]}_"
+
+
+def _prepared(connection: Any, sql: str, *values: str | int) -> Any:
+    statement = connection.prepareStatement(sql)
+    for at, value in enumerate(values, 1):
+        if isinstance(value, int):
+            statement.setLong(at, value)
+        else:
+            statement.setString(at, value)
+    return statement
+
+
+def _execute(connection: Any, sql: str, *values: str | int) -> int:
+    statement = _prepared(connection, sql, *values)
+    try:
+        return int(statement.executeUpdate())
+    finally:
+        statement.close()
+
+
+@contextmanager
+def _one_line(section: OutputSection, before: str = "") -> Iterator[None]:
+    """Turn errors of Java and Spark into one line without passwords. Raises: OutputError."""
+    try:
+        yield
+    except Py4JJavaError as error:
+        text = error.java_exception.getMessage() or error.java_exception.toString()
+        cause = cause_of(error) if "Job aborted" in text else " ".join(text.split())
+        raise OutputError(before + without_secrets(cause, section)) from None
+    except (PySparkException, Py4JError) as error:
+        raise OutputError(before + without_secrets(cause_of(error), section)) from None
+
+
+def without_secrets(text: str, section: OutputSection) -> str:
+    """A text in which the passwords of a section are hidden."""
+    options = section.options.items()
+    secrets_ = [value for name, value in options if name.lower() in ("password", "pwd")]
+    for found in _URL_SECRET.finditer(section.jdbc):
+        secrets_ += [one for one in found.groups() if one]
+    for secret in secrets_:
+        text = text.replace(secret, HIDDEN) if secret else text
+    return text

@@ -1,0 +1,169 @@
+"""One table of a real database, without a pipeline: repeated batches, failures at each step, two drivers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.spark.conftest import NO_PYSPARK
+from tests.support.spark.databases import Database
+
+pytest.importorskip("pyspark", reason=NO_PYSPARK)
+
+from penstock.spark.pipeline.definition.output_section import OutputSection
+from penstock.spark.pipeline.targets import jdbc
+from penstock.spark.pipeline.targets.jdbc import JdbcBatch, JdbcTarget, Record, without_secrets
+from penstock.spark.pipeline.targets.output_error import OutputError
+
+SCHEMA = "_id string, at timestamp, body struct<tags:array<string>>, qty int, price decimal(10,2)"
+
+
+def target_of(spark: Any, database: Database, table: str = "orders") -> JdbcTarget:
+    section = OutputSection(
+        name="warehouse",
+        jdbc=database.url,
+        table=table,
+        options=database.options,
+        jars=(str(database.jar),),
+    )
+    return JdbcTarget(spark, section)
+
+
+def batch_of(spark: Any, number: int, count: int = 2) -> JdbcBatch:
+    rows = [(f"{number}-{n}", None, {"tags": ["a"]}, n, None) for n in range(count)]
+    frame = spark.createDataFrame(rows, SCHEMA)
+    return JdbcBatch(frame, "the-id", number, {"orders": f"{number}-9"})
+
+
+def write(target: JdbcTarget, batch: JdbcBatch) -> int:
+    return target.write(batch, lambda record: record.batch >= batch.number)
+
+
+def ids(database: Database, table: str = "orders") -> list[str]:
+    return [str(one) for (one,) in database.ask(f"select _id from {table} order by _id")]
+
+
+def staging(database: Database) -> list[str]:
+    return [one for one in database.tables() if one.startswith(jdbc.STAGING)]
+
+
+def test_each_batch_is_written_once(spark: Any, database: Database) -> None:
+    target = target_of(spark, database)
+    assert target.record_or_none("the-id") is None
+    assert write(target, batch_of(spark, 1)) == 2
+    assert write(target, batch_of(spark, 1)) == 0
+    assert write(target, batch_of(spark, 2, 0)) == 0
+    assert write(target, batch_of(spark, 3, 1)) == 1
+    assert ids(database) == ["1-0", "1-1", "3-0"]
+    assert target.record_or_none("the-id") == Record(3, {"orders": "3-9"})
+    assert target.record_or_none("another-id") is None
+    assert json.loads(database.ask("select body from orders")[0][0]) == {"tags": ["a"]}
+    assert database.tables() == {"orders", jdbc.RECORDS}
+    assert target.problem_or_none(batch_of(spark, 4).rows) is None
+
+
+@pytest.mark.parametrize("step", ["_stage", "_move_record", "_commit"])
+def test_a_failure_after_any_step_leaves_the_batch_once(
+    spark: Any, database: Database, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    target = target_of(spark, database)
+    write(target, batch_of(spark, 1, 1))
+    real = getattr(JdbcTarget, step)
+
+    def failing(self: JdbcTarget, *words: Any) -> Any:
+        real(self, *words)
+        raise RuntimeError("stopped by the test")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(JdbcTarget, step, failing)
+        with pytest.raises(RuntimeError):
+            write(target, batch_of(spark, 2))
+    assert len(staging(database)) == 1
+    is_done = step == "_commit"
+    assert ids(database) == (["1-0", "2-0", "2-1"] if is_done else ["1-0"])
+    assert write(target, batch_of(spark, 2)) == (0 if is_done else 2)
+    assert ids(database) == ["1-0", "2-0", "2-1"]
+    assert staging(database) == []
+
+
+def test_rows_that_were_staged_twice_are_staged_again(
+    spark: Any, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = target_of(spark, database)
+    counts: list[int] = []
+    real = JdbcTarget._count
+
+    def count(self: JdbcTarget, table: str) -> int:
+        counts.append(real(self, table))
+        return counts[-1] + (1 if len(counts) == 1 else 0)
+
+    monkeypatch.setattr(JdbcTarget, "_count", count)
+    assert write(target, batch_of(spark, 1)) == 2
+    assert counts == [2, 2]
+    assert ids(database) == ["1-0", "1-1"]
+    monkeypatch.setattr(JdbcTarget, "_count", lambda *_: 7)
+    with pytest.raises(OutputError, match="tasks were repeated"):
+        write(target, batch_of(spark, 2))
+
+
+def test_of_two_drivers_one_fails(spark: Any, database: Database) -> None:
+    target = target_of(spark, database)
+    write(target, batch_of(spark, 1))
+    before = target.record_or_none("the-id")
+    target._commit(batch_of(spark, 2), before, "")
+    with pytest.raises(OutputError, match="another run has written to orders"):
+        target._commit(batch_of(spark, 2), before, "")
+    with pytest.raises(OutputError):
+        target._commit(batch_of(spark, 2), None, "")  # it saw no record
+    assert target.record_or_none("the-id") == Record(2, {"orders": "2-9"})
+
+
+def test_a_table_that_refuses_rows_gets_nothing_of_the_batch(
+    spark: Any, database: Database
+) -> None:
+    columns = "_id varchar(100), at timestamp, body text, price numeric, more integer"
+    database.ask(f"create table orders ({columns}, qty integer check (qty < 2))")
+    target = target_of(spark, database)
+    write(target, batch_of(spark, 1))
+    with pytest.raises(OutputError) as caught:
+        write(target, batch_of(spark, 2, 3))
+    assert "constraint" in str(caught.value).lower()
+    assert "\n" not in str(caught.value)
+    assert ids(database) == ["1-0", "1-1"]
+    assert target.record_or_none("the-id") == Record(1, {"orders": "1-9"})
+    assert write(target, batch_of(spark, 2)) == 2
+    assert staging(database) == []
+
+
+def test_a_missing_column_is_named(spark: Any, database: Database) -> None:
+    database.ask("create table orders (_id varchar(100), qty integer)")
+    target = target_of(spark, database)
+    text = "the table orders has no column at, body, price: add it, or write to another table"
+    assert target.problem_or_none(batch_of(spark, 1).rows) == ("table", text)
+    with pytest.raises(OutputError, match="has no column at, body, price"):
+        write(target, batch_of(spark, 1))
+    assert ids(database) == []
+
+
+def test_a_table_in_a_schema(spark: Any, database: Database) -> None:
+    if database.kind == "sqlite":
+        pytest.skip("SQLite has no schemas")
+    database.ask('create schema if not exists "Sales"')
+    database.ask('drop table if exists "Sales"."Orders", "Sales".penstock_batches')
+    target = target_of(spark, database, '"Sales"."Orders"')
+    for _ in range(2):
+        write(target, batch_of(spark, 1))
+    assert ids(database, '"Sales"."Orders"') == ["1-0", "1-1"]
+    assert database.ask('select count(*) from "Sales".penstock_batches') == [(1,)]
+    assert database.tables() == set()
+
+
+def test_passwords_are_hidden() -> None:
+    section = OutputSection(
+        name="a",
+        jdbc="jdbc:mysql://me:first@db/x?password=second&x=1",
+        options={"Password": "third", "user": "me"},
+    )
+    assert without_secrets("first second third me", section) == "*** *** *** me"
