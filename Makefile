@@ -32,7 +32,7 @@ PURE := PYTHONPATH=src PENSTOCK_EXPECT=interpreted
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build run test test-fast test-pure check sanitize bench docs dist serve soak clean redis servers chromium campaign FORCE
+.PHONY: help build run test test-fast test-pure check sanitize bench docs dist serve soak clean redis servers chromium postgres campaign FORCE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -91,7 +91,7 @@ clean: ## remove .venv and what was built
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-campaign: $(TOOLS) redis servers chromium
+campaign: $(TOOLS) redis servers chromium postgres
 	$(INSTALLED) $(PYTEST) $(PARALLEL) $(addprefix --ignore=,$(SPARK_TESTS) $(BROWSER_TESTS))
 	$(INSTALLED) $(PYTEST) -n $(SPARK_JOBS) --dist loadfile --no-loadscope-reorder $(SPARK_TESTS)
 	@echo "$(PYTEST) $(BROWSER_TESTS): beside the next tests, because a browser mostly waits"; \
@@ -116,6 +116,9 @@ servers: $(VENV)/.stamp-venv ## newer Redis and Valkey for the tests that compar
 
 chromium:
 	@tools/provide-chromium.sh
+
+postgres:
+	@tools/provide-postgres.sh
 
 $(VENV)/.stamp-venv: constraints.txt
 	@$(PYTHON) -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' || { \

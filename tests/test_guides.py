@@ -15,7 +15,7 @@ from tests.support.guide import RUN, blocks_of, guide
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-SPARK = ["spark", "lake", "scaling", "pipeline"]
+SPARK = ["spark", "lake", "scaling", "pipeline", "pipeline-rows"]
 PLAIN = [
     *("index", "embedded", "groups", "server", "access", "dashboard"),
     *("migrating", "troubleshooting", "extensions", "work", "metrics", "backup", "memory"),

@@ -260,7 +260,10 @@ def _sends(job: Any) -> bool:
 
 
 class LossyBackend:
-    """A backend whose replies are lost now and then: the command has run, the caller cannot know."""
+    """A backend whose replies are lost now and then: the command has run, the caller cannot know.
+
+    The first reply of each command is always lost.
+    """
 
     def __init__(self, backend: Backend, dice: random.Random) -> None:
         self._backend = backend
@@ -270,7 +273,7 @@ class LossyBackend:
 
     def work(self, name: str, keys: Sequence[str], arguments: Sequence[Word]) -> Any:
         reply = self._backend.work(name, keys, arguments)
-        if self.is_lossy and self._dice.random() < 0.1:
+        if self.is_lossy and (name not in self.lost or self._dice.random() < 0.1):
             self.lost[name] += 1
             raise ConnectionLost("a reply was lost")
         return reply
