@@ -50,7 +50,9 @@ def plan_reset(pipeline: Pipeline, files: TextFiles, name: str | None) -> ResetP
                 plan.streams.append(output.name)
                 del states[0]  # `reset` replaces it
             plan.paths += [
-                f"{checkpoints}/{one}" for one in files.names(checkpoints) if one.startswith(tuple(states))
+                f"{checkpoints}/{one}"
+                for one in files.names(checkpoints)
+                if one.startswith(tuple(states))
             ]
         plan.notes += _notes(output)
     main = {output.checkpoint for output in outputs if output.aggregate is None}
