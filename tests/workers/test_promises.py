@@ -188,6 +188,44 @@ def test_6_a_retry_is_not_overtaken_if_the_reply_to_its_settling_was_lost() -> N
         assert shop.ran == [(5, 1), (5, 2), (6, 1)]
 
 
+@pytest.mark.parametrize("renews", [True, False])
+def test_6_an_owner_that_was_stopped_and_returns_lets_nothing_overtake(renews: bool) -> None:
+    """While it was stopped, another worker owned the stream, began an entry and was killed."""
+    shop = Shop(key="customer")
+    with shop.app.test() as t:
+        [first], [second] = t.feeds("first"), t.feeds("second")
+        for number, customer in ((1, "bob"), (2, "ann"), (3, "ann")):
+            shop.charge.send(Order(number, customer))
+        first.take(1)  # 2 and 3 are parked
+        t.advance(LEASE + 0.001)
+        [begun] = second.take(10).entries
+        t.advance(LEASE + 0.001)
+        if renews:
+            first.renew()
+        for _ in range(3):
+            assert first.take(10).entries == []  # 2 is a suspect, and 3 waits for it
+        [again] = first.take(1, alone=True).entries
+        assert (again.id, again.attempt) == (begun.id, 2)
+        first.settle(t.attempt(first, [again]))
+        [after] = first.take(10).entries
+        first.settle(t.attempt(first, [after]))
+        assert shop.ran == [(2, 2), (3, 1)]
+
+
+def test_6_a_row_that_another_client_claimed_is_not_overtaken() -> None:
+    shop = Shop(key="customer")
+    with shop.app.test() as t:
+        [feed] = t.feeds("worker")
+        for number, customer in ((1, "bob"), (2, "ann"), (3, "ann")):
+            shop.charge.send(Order(number, customer))
+        feed.take(1)  # 2 and 3 are parked
+        [_, row, _] = t.database.xpending_range("orders", "shop", "-", "+", 10)
+        t.database.xclaim("orders", "shop", "stranger", 0, [row["message_id"]], retrycount=1)
+        assert feed.take(10).entries == []
+        [again] = feed.take(1, alone=True).entries
+        assert (again.id.encode(), again.attempt) == (row["message_id"], 2)
+
+
 def test_6_a_worker_that_leaves_hands_its_keys_over_at_once() -> None:
     shop = Shop(key="customer")
     with shop.app.test() as t:

@@ -81,7 +81,7 @@ class KeyedFeed(Feed):
         return accepted
 
     def renew(self) -> None:
-        if self._owned and not self._place_is_owned():
+        if self._owned and not self._ask_to_own("KEEP"):
             self._lose()
 
     def recover(self) -> None:
@@ -104,15 +104,16 @@ class KeyedFeed(Feed):
 
     def _own(self) -> bool:
         """Own the stream, or try to. Raises: CommandError, ConnectionLost."""
-        if not self._owned and self._place_is_owned():
+        if not self._owned and self._ask_to_own():
             log.info("stream=%s owner=%s", self.stream, self._place.consumer)
             with self._lock:
                 self._owned = True
                 self._adopt_at = _NOW
         return self._owned
 
-    def _place_is_owned(self) -> bool:
-        words = (self._place.consumer, self._lease_ms)
+    def _ask_to_own(self, *option: Word) -> bool:
+        """Extend our lease, or begin one. With KEEP only extend it: after a gap the rows must be adopted."""
+        words = (self._place.consumer, self._lease_ms, *option)
         return bool(self._place.backend.work("OWN", [self._owner_key], words))
 
     def _lose(self) -> None:
@@ -217,6 +218,8 @@ class KeyedFeed(Feed):
         with self._lock:
             for key, parked in ready:
                 if parked.id in lost:
+                    # Another client changed the row, which may still be pending: nothing may overtake it.
+                    self._adopt_at = _NOW
                     self._drop(key)
                 elif parked.begun >= self._attempts:
                     reason = f"{parked.begun} attempts were begun"

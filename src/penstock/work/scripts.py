@@ -252,9 +252,9 @@ return run_sending(one)
 """
 
 _OWN = """
-local consumer, lease = word(), number()
+local consumer, lease, keep = word(), number(), word()
 local owner = redis.call('GET', KEYS[1])
-if owner and owner ~= consumer then return 0 end
+if owner ~= consumer and (keep or owner) then return 0 end
 if lease > 0 then
   redis.call('SET', KEYS[1], consumer, 'PX', lease)
 elseif owner then

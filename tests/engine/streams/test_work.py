@@ -64,6 +64,8 @@ def bench() -> Recorder:
         ("PENSTOCK SEND 1 text 1 0 0 0 1 2 k v", WRONG_TYPE),
         ("PENSTOCK OWN 1 s c 100", WRONG_TYPE),
         ("PENSTOCK OWN 1 o c -1", None),
+        ("PENSTOCK OWN 1 o c 100 KEEP KEEP", SYNTAX),
+        ("PENSTOCK OWN 1 o c 100 SOON", SYNTAX),
         ("PENSTOCK REAP 1 s h 0", NO_GROUP),
     ],
 )

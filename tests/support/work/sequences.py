@@ -118,8 +118,9 @@ class Player:
         words = ("XCLAIM", STREAM, "g", consumer, 0, entry_id, "IDLE", 24 * HOUR_MS, "JUSTID")
         return len(self._backend.ask(*words))
 
-    def _own(self, consumer: str, _: int, __: int, give_up: float, ___: float) -> Any:
-        return self._work("OWN", [OWNER], consumer, 0 if give_up < 0.3 else HOUR_MS)
+    def _own(self, consumer: str, _: int, __: int, give_up: float, keep: float) -> Any:
+        option = ["KEEP"] if keep < 0.3 else []
+        return self._work("OWN", [OWNER], consumer, 0 if give_up < 0.3 else HOUR_MS, *option)
 
     def _adopt(self, consumer: str, place: int, *_: Any) -> Any:
         keys = [STREAM, DEAD, OWNER]

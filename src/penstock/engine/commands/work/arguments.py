@@ -49,6 +49,12 @@ class WorkArguments:
         self._at += 1
         return self._frame.piece(self._at - 1)
 
+    def option(self, name: bytes) -> bool:
+        """Tell whether the next argument is this word, in any case, and pass it."""
+        given = self.more() and self._frame.is_word(self._at, name)
+        self._at += given
+        return given
+
     def number(self, low: int = 0, high: int = INT64_MAX) -> int:
         """The next argument, a number in a range. Raises: CommandError."""
         if not self.more():

@@ -33,15 +33,19 @@ def check_owner(context: Context, keys: list[bytes], consumer: bytes) -> None:
 
 
 def penstock_own(context: Context, frame: Frame) -> int:
-    """Become the owner for a time, or stay it; 0 if another consumer is. A time of 0 gives it up."""
+    """Become the owner for a time, or stay it; 0 if another consumer is. A time of 0 gives it up.
+
+    With KEEP also 0 if nobody is: meanwhile another consumer may have been the owner.
+    """
     arguments = WorkArguments(frame, 1)
     key = arguments.keys[0]
     consumer = arguments.word()
     lease_ms = arguments.number(0, WINDOW_MS)
+    keep = arguments.option(b"KEEP")
     arguments.end()
     owner = owner_or_none(context, key)
     context.recorded = True
-    if owner not in (None, consumer):
+    if owner != consumer and (keep or owner is not None):
         return 0
     if lease_ms:
         call(context, "SET", key, consumer, b"PX", b"%d" % lease_ms)
@@ -77,11 +81,11 @@ COMMANDS = (
     Command(
         "PENSTOCK OWN",
         penstock_own,
-        6,
+        -6,
         Flags.WRITE | Flags.DENY_OOM | Flags.FAST,
         NO_KEYS,
         "Own a keyed stream for a time.",
-        syntax="1 owner consumer lease-ms",
+        syntax="1 owner consumer lease-ms [KEEP]",
         since="0.2.0",
         group="penstock",
         find_keys=work_keys,
