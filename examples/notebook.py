@@ -19,7 +19,7 @@ spark = build_session("notebook", master="local[2]")
 
 # %% Some orders, one each minute. Leave this cell out if your stream has entries.
 client = redis.Redis.from_url(url)
-client.delete("notebook:orders", "notebook:totals")
+client.delete("notebook:orders")
 for minute, (sku, qty) in enumerate([("A1", 2), ("B7", 1), ("A1", 5), ("C3", 4), ("B7", 3)]):
     client.xadd(
         "notebook:orders", {"sku": sku, "qty": qty}, id=f"{1_700_000_000_000 + minute * 60_000}-0"

@@ -20,6 +20,7 @@ archive = pytest.importorskip("penstock.spark.lake.archive")
 compaction = pytest.importorskip("penstock.spark.lake.compaction")
 widening = pytest.importorskip("penstock.spark.lake.widening")
 lakes = pytest.importorskip("tests.support.spark.lake")
+formats = pytest.importorskip("penstock.spark.lake.formats")
 readers = pytest.importorskip("tests.support.spark.readers")
 replay = pytest.importorskip("penstock.spark.replay")
 
@@ -151,7 +152,11 @@ def test_killed_at_any_step_no_row_is_lost_and_the_next_call_completes_it(
         if not SOAK and stop_at % 4:
             continue
         # The manifests can be read with both types of files.
-        rows = replay.archived(spark, str(place)).select("_id", "v", "s.a").collect()
+        rows = (
+            replay.archived(spark, formats.TablePlace(str(place)))
+            .select("_id", "v", "s.a")
+            .collect()
+        )
         assert Counter(row["_id"] for row in rows) == ids, stop_at
         widen(spark, place)
         write(spark, place, 2, WIDE)

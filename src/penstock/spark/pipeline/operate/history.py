@@ -62,7 +62,7 @@ class RunHistory:
         self._directory = directory
         now = datetime.now(UTC)
         self._once = once
-        self._name = f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03}-{uuid4().hex[:8]}"
+        self._name = f"{now:%Y%m%dT%H%M%S%f}-{uuid4().hex[:8]}"
         self._look_at = 0.0
 
     @contextmanager
