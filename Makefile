@@ -10,6 +10,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n $(JOBS) --dist worksteal
+# The log of a run shows where its time goes.
+SLOWEST := --durations 40 --durations-min 4
 SOURCES := $(sort $(shell find src -type f -name '*.py' -o -type f -name '*.pxd' -o -name '*.js' -o -name '*.toml' -o -name py.typed))
 BOTH_BUILDS := $(wildcard $(addprefix tests/,core wire engine persist client model embedded crash/test_interrupts.py))
 UNIT_TESTS := $(sort $(filter-out tests/model,$(BOTH_BUILDS)) $(wildcard tests/cli tests/embedded tests/human tests/inspect tests/server tests/test_*.py))
@@ -92,8 +94,8 @@ clean: ## remove .venv and what was built
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 campaign: $(TOOLS) redis servers chromium postgres
-	$(INSTALLED) $(PYTEST) $(PARALLEL) $(addprefix --ignore=,$(SPARK_TESTS) $(BROWSER_TESTS))
-	$(INSTALLED) $(PYTEST) -n $(SPARK_JOBS) --dist loadfile --no-loadscope-reorder $(SPARK_TESTS)
+	$(INSTALLED) $(PYTEST) $(SLOWEST) $(PARALLEL) $(addprefix --ignore=,$(SPARK_TESTS) $(BROWSER_TESTS))
+	$(INSTALLED) $(PYTEST) $(SLOWEST) -n $(SPARK_JOBS) --dist loadfile --no-loadscope-reorder $(SPARK_TESTS)
 	@echo "$(PYTEST) $(BROWSER_TESTS): beside the next tests, because a browser mostly waits"; \
 	$(INSTALLED) $(PYTEST) $(BROWSER_TESTS) > $(VENV)/browser.log 2>&1 & browser=$$!; \
 	trap 'kill $$browser' INT TERM; \

@@ -9,10 +9,12 @@ import pytest
 from penstock.engine.table import Command, Flags
 from penstock.persist.aof.journal import Journal
 from penstock.server.command_table import ROWS
+from penstock.server.session.states import READ_ONLY
 from tests.support.campaign import cases, seed
 from tests.support.engine.engine_state import engine_state
 from tests.support.random.session_commands import SessionWorld
 from tests.support.servers.connections import ServerBench, encoded
+from tests.support.servers.raw_redis import Refusal
 
 ROUNDS = cases(400)
 BATCHES = 40
@@ -105,10 +107,27 @@ def test_quick_and_full_forms_do_the_same(number: int) -> None:
         assert quick.send(client, data, cut) == full.send(client, data, cut), commands
         assert quick.state() == full.state(), commands
         passed_ms = dice.choice([0, 0, 1, 5000])
-        quick.bench.advance(passed_ms)
-        full.bench.advance(passed_ms)
+        is_read_only = dice.random() < 0.1
+        for side in (quick, full):
+            side.bench.advance(passed_ms)
+            side.bench.server.state &= ~READ_ONLY
+            side.bench.server.state |= READ_ONLY if is_read_only else 0
     assert sum(tally.quick_calls for tally in quick.bench.server.tallies.by_name.values())
     assert not any(tally.quick_calls for tally in full.bench.server.tallies.by_name.values())
+
+
+def test_a_read_only_server_reads_by_quick_forms() -> None:
+    bench = ServerBench()
+    client = bench.connect()
+    client.reply("XADD s 1-1 k v")
+    bench.server.state |= READ_ONLY
+    assert client.reply("XLEN s") == 1
+    assert client.reply("XADD s 2-1 k v") == Refusal(
+        "READONLY You can't write against a read only replica."
+    )
+    tallies = bench.server.tallies.by_name
+    assert tallies["XLEN"].quick_calls == 1
+    assert tallies["XADD"].quick_calls == 1
 
 
 class GroupWork:

@@ -40,6 +40,7 @@ from penstock.spark.source.planning import IdRange
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ID, TIME, STREAM = ("_id",), ("_timestamp",), ("_stream",)
 BASE_MS = 1_700_000_000_000
+LATEST_MS = 253_402_300_799_999  # the end of the year 9999
 
 MS = st.one_of(
     st.integers(0, 2000),
@@ -158,8 +159,9 @@ def random_condition(random_: random.Random, ids: list[str]) -> str:
     """A random SQL condition over ids, times and streams near those that exist."""
     some = random_.choice(ids)
     ms = int(some.partition("-")[0])
+    shown_ms = min(ms, LATEST_MS)  # Python has no later moment
     text = random_.choice([some, str(ms), some[:5], f"{ms}-", "2", f"{ms}-10"])
-    moment = (EPOCH + timedelta(milliseconds=ms, microseconds=random_.choice([0, 1]))).isoformat()
+    moment = (EPOCH + timedelta(milliseconds=shown_ms, microseconds=random_.choice([0, 1]))).isoformat()
     compare = random_.choice(["=", "<", "<=", ">", ">="])
     return random_.choice(
         [

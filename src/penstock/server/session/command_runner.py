@@ -124,7 +124,7 @@ class CommandRunner:
                 if (
                     tally is None
                     or tally.quick is None
-                    or session.state | server.state
+                    or session.state | server.state & tally.full_in
                     or not tally.command.takes(frame.count)
                     or (
                         session.permissions is not None

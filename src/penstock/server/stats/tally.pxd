@@ -19,6 +19,7 @@ cdef class Tally:
     cdef readonly int keyed
     cdef readonly bint is_plain
     cdef readonly QuickForm quick
+    cdef readonly long long full_in
     cdef public long long quick_calls
     cdef public long long uncounted
     cdef public bytes word

@@ -17,7 +17,7 @@ from penstock.core.frame import Frame
 from penstock.engine.compat import Compat
 from penstock.engine.lookup import Lookup
 from penstock.engine.table import NO_KEYS, Command, Flags, QuickForm
-from penstock.server.session.states import KEYED_READ, KEYED_WRITE
+from penstock.server.session.states import KEYED_READ, KEYED_WRITE, READ_ONLY
 
 _SLOTS = 64
 _SLOT_MASK = _SLOTS - 1
@@ -32,6 +32,7 @@ class Tally:
         "calls",
         "command",
         "failed",
+        "full_in",
         "histogram",
         "is_fast",
         "is_plain",
@@ -54,6 +55,8 @@ class Tally:
             self.keyed |= KEYED_WRITE
         self.is_plain = not command.flags & Flags.PROTECTED  # all clients may use it
         self.quick: QuickForm | None = command.quick
+        # The states of the server in which it takes its full form. A read-only server refuses only writes.
+        self.full_in = -1 if command.flags & Flags.WRITE else ~READ_ONLY
         self.uncounted = 0  # calls of the client that is served now, until the clock is read
         self.word = b" "  # the name as last received; a space matches nothing
         self.reset()

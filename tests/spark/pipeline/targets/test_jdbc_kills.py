@@ -7,6 +7,7 @@ after the commit, before Spark notes the end of the batch.
 from __future__ import annotations
 
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -91,7 +92,7 @@ def test_a_killed_driver_or_database_loses_and_doubles_nothing(
 
 
 def stop_between_staging_and_commit(campaign: Campaign, kill_database: bool) -> None:
-    with campaign.database.connection() as holder:
+    with closing(campaign.database.connection()) as holder:  # no commit: its server may be gone
         holder.autocommit = False
         holder.execute("lock table penstock_batches in share mode")  # readers pass, writers wait
         process = campaign.run()
