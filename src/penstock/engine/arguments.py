@@ -27,9 +27,11 @@ def int_at(frame: Frame, index: int, error: CommandError | None = None) -> int:
 
     Raises: CommandError, the given one or "value is not an integer or out of range".
     """
+    if not 0 <= index < frame.count:
+        raise IndexError(index)
     buffer = frame.buffer
-    at = frame.start(index)
-    size = frame.size(index)
+    at = memory.span_start(frame.spans, index)
+    size = memory.span_size(frame.spans, index)
     negative = size > 0 and buffer[at] == _MINUS
     if negative:
         at += 1

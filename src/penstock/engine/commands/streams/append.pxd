@@ -2,7 +2,7 @@
 
 import cython
 
-from penstock.core cimport stream_id
+from penstock.core cimport spans, stream_id
 from penstock.core.frame cimport Frame
 from penstock.core.groups.references cimport References
 from penstock.core.idempotency cimport Idempotency

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from penstock.core import stream_id
+from penstock.core import spans, stream_id
 from penstock.core.frame import Frame
 from penstock.core.garbage import Garbage
 from penstock.core.groups.references import References
@@ -99,13 +99,14 @@ class AddArguments:
         """Read options from the third word on; for XADD, up to its id. Raises: CommandError."""
         at = 2
         while at < frame.count:
-            if adding and frame.is_char(at, _STAR):
+            # The words of a producer that trims, without a call for each.
+            if adding and spans.is_char(frame.buffer, frame.spans, at, _STAR):
                 self.fields_at = at + 1
                 break
             more = frame.count - 1 - at
-            if more and frame.is_word(at, b"MAXLEN"):
+            if more and spans.is_word(frame.buffer, frame.spans, at, b"MAXLEN"):
                 at = self._read_trim(frame, at, _BY_LENGTH)
-            elif more and frame.is_word(at, b"MINID"):
+            elif more and spans.is_word(frame.buffer, frame.spans, at, b"MINID"):
                 at = self._read_trim(frame, at, _BY_MIN_ID)
             elif more and frame.is_word(at, b"LIMIT"):
                 at += 1
@@ -136,9 +137,10 @@ class AddArguments:
         if self.trim_by != _BY_NOTHING:
             raise syntax_error("MAXLEN and MINID options at the same time are not compatible")
         more = frame.count - 1 - at
-        self.approximate = more >= 2 and frame.is_char(at + 1, _TILDE)
-        if self.approximate or (more >= 2 and frame.is_char(at + 1, _EQUALS)):
-            at += 1
+        if more >= 2:
+            self.approximate = spans.is_char(frame.buffer, frame.spans, at + 1, _TILDE)
+            if self.approximate or spans.is_char(frame.buffer, frame.spans, at + 1, _EQUALS):
+                at += 1
         at += 1
         if trim_by == _BY_LENGTH:
             self.length_max = int_at(frame, at)
@@ -277,7 +279,7 @@ def _add(context: Context, frame: Frame) -> Any:
     fields_at = 3
     options: list[bytes] | None = None
     # XADD key * name value ...: the usual form. With a whole id: the form of effects in a log.
-    if frame.is_char(2, _STAR) and frame.count & 1:
+    if frame.count & 1 and spans.is_char(frame.buffer, frame.spans, 2, _STAR):
         found = context.keyspace.stream_at(frame, 1)
         stream = context.keyspace.new_stream() if found is None else found
         stream.append(context.instant.ms, frame, 3)
