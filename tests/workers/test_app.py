@@ -16,7 +16,9 @@ import pytest
 from penstock.errors import ConfigError
 from penstock.work import App, Dead, Message, per_second
 from penstock.work.options import Limiter
-from penstock.work.payload import BadPayload, PayloadType, encode
+from penstock.work.payload import BadPayload, PayloadType, encode, key_of
+from penstock.work.running.schedule import send_next
+from tests.support.work.waiting import wait_until
 
 
 @dataclass
@@ -89,6 +91,88 @@ def test_a_payload_that_does_not_fit_is_dead_with_its_bytes(app: App) -> None:
         assert all(entry["_reason"].startswith("the payload is no Click: ") for entry in dead)
 
 
+@dataclass
+class Ratio:
+    whole: int
+    part: float = 0
+
+    def __post_init__(self) -> None:
+        self.part = 1 / self.whole
+
+
+class Unreadable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize("key", [None, "whole"])
+def test_a_payload_whose_type_raises_anything_is_dead(app: App, key: str | None) -> None:
+    @app.on("s", key=key)
+    def handle(ratio: Ratio) -> None: ...
+
+    with app.test() as t:
+        t.database.xadd("s", {"data": b'{"whole": 0}'})
+        handle.send(Ratio(2))
+        t.run()
+        [dead] = t.dead("s")
+        assert dead["_reason"] == "the payload is no Ratio: division by zero"
+        assert t.pending("s") == 0
+
+
+def test_deeply_nested_json_is_dead(app: App) -> None:
+    @app.on("s")
+    def handle(payload: dict[str, Any]) -> None: ...
+
+    with app.test() as t:
+        t.database.xadd("s", {"data": b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"})
+        t.run()
+        assert len(t.dead("s")) == 1
+
+
+def test_a_key_that_cannot_be_read_is_a_bad_payload() -> None:
+    class Odd:
+        @property
+        def name(self) -> str:
+            raise Unreadable
+
+    with pytest.raises(BadPayload, match="the key 'name' cannot be read"):
+        key_of(Odd(), "name")
+
+
+def test_reasons_of_any_type_are_written(app: App) -> None:
+    @app.on("s", attempts=1)
+    def handle(which: int) -> None:
+        if which == 0:
+            raise Dead(ValueError("an exception"))
+        if which == 1:
+            raise Dead(Unreadable())
+        raise Unreadable
+
+    with app.test() as t:
+        for which in range(3):
+            handle.send(which)
+        t.run()
+        assert [entry["_reason"] for entry in t.dead("s")] == [
+            "an exception",
+            "(Unreadable.__str__ raised RuntimeError)",
+            "Unreadable: (Unreadable.__str__ raised RuntimeError)",
+        ]
+
+
+@pytest.mark.parametrize("bad", [{"delay": -1}, {"delay": float("nan")}, {"dedup": 5}])
+def test_bad_arguments_of_send_fail_at_once(app: App, bad: dict[str, Any]) -> None:
+    @app.on("s", attempts=1)
+    def handle(which: int, msg: Message) -> None:
+        msg.send("out", which, **bad)
+
+    with app.test() as t:
+        with pytest.raises((TypeError, ValueError)):
+            handle.send(1, **bad)
+        handle.send(1)
+        t.run()
+        assert t.dead("s")[0]["_reason"].startswith(("TypeError: ", "ValueError: "))
+
+
 def test_dead_letters_have_all_facts(app: App) -> None:
     @app.on("s")
     async def handle(text: str) -> None:
@@ -145,6 +229,35 @@ def test_a_dedup_name_is_used_once(app: App) -> None:
         assert len(t.entries("out")) == 1
         t.advance(86_400)
         assert handle.send("e", dedup="x") is not None
+
+
+def test_a_dedup_name_is_remembered_until_a_day_after_a_long_delay(app: App) -> None:
+    @app.on("s")
+    def handle(text: str) -> None: ...
+
+    with app.test() as t:
+        assert handle.send("a", delay=2 * 86_400, dedup="x") is not None
+        t.advance(3 * 86_400 - 1)
+        assert handle.send("b", dedup="x") is None
+        t.advance(1)
+        assert handle.send("c", dedup="x") is not None
+
+
+def test_a_weekly_schedule_runs_once_however_often_workers_start(app: App) -> None:
+    ran: list[str] = []
+
+    @app.every("0 0 * * 1")
+    def weekly() -> None:
+        ran.append("weekly")
+
+    with app.test() as t:
+        [(handler, schedule)] = app.schedules
+        for _ in range(4):  # a worker starts every day
+            send_next(handler, schedule, t.now())
+            t.clock.at_ms += 86_500_000
+        t.clock.at_ms += 7 * 86_400_000
+        t.run()
+    assert ran == ["weekly"]
 
 
 def test_a_schedule_runs_once_per_time(app: App) -> None:
@@ -215,6 +328,86 @@ def test_effects_in_a_database_happen_once(app: App) -> None:
         t.run()
         assert t.pending("s") == 0
     assert database.execute("SELECT page FROM pages ORDER BY page").fetchall() == [("a",), ("b",)]
+    database.close()
+
+
+def test_threads_that_share_a_connection_lose_and_double_no_effect(app: App) -> None:
+    ledger = sqlite3.connect(":memory:", check_same_thread=False)
+    ledger.execute("CREATE TABLE payments (number INTEGER)")
+    ledger.commit()
+    done: list[int] = []
+
+    @app.on("s", concurrency=8, attempts=20, backoff=(0, 0))
+    def pay(number: int, msg: Message) -> None:
+        with msg.once(ledger) as new:
+            if new:
+                ledger.execute("INSERT INTO payments VALUES (?)", (number,))
+            if number % 2 and msg.attempt < 3:
+                raise ValueError("rolled back")
+        done.append(number)
+
+    worker = app.worker()
+    for number in range(200):
+        pay.send(number)
+    worker.start()
+    wait_until(lambda: len(done) >= 200)
+    assert worker.stop()
+    paid = [number for (number,) in ledger.execute("SELECT number FROM payments")]
+    assert sorted(paid) == list(range(200))
+    ledger.close()
+    app.close()
+
+
+def test_a_failed_commit_leaves_nothing_for_the_next_block(app: App) -> None:
+    ledger = sqlite3.connect(":memory:")
+    ledger.execute("PRAGMA foreign_keys = ON")
+    ledger.execute("CREATE TABLE people (name TEXT PRIMARY KEY)")
+    ledger.execute(
+        "CREATE TABLE pets (owner TEXT REFERENCES people DEFERRABLE INITIALLY DEFERRED)"
+    )
+
+    @app.on("s", attempts=1)
+    def adopt(owner: str, msg: Message) -> None:
+        with msg.once(ledger):
+            if owner == "nobody":
+                ledger.execute("INSERT INTO pets VALUES ('nobody')")  # fails at the commit
+
+    with app.test() as t:
+        adopt.send("nobody")
+        adopt.send("ann")
+        t.run()
+        assert len(t.dead("s")) == 1
+    assert ledger.execute("SELECT count(*) FROM pets").fetchall() == [(0,)]
+    assert ledger.execute("SELECT count(*) FROM penstock_inbox").fetchall() == [(1,)]
+    ledger.close()
+
+
+def test_once_refuses_autocommit_and_nesting(app: App) -> None:
+    database = sqlite3.connect(":memory:")
+
+    class Autocommit:
+        autocommit = True
+
+    class OfMySql:
+        def get_autocommit(self) -> bool:
+            return True
+
+    @app.on("s", attempts=1)
+    def handle(which: int, msg: Message) -> None:
+        if which < 2:
+            with msg.once([Autocommit(), OfMySql()][which]):
+                pass
+        with msg.once(database), msg.once(database):
+            pass
+
+    with app.test() as t:
+        for which in range(3):
+            handle.send(which)
+        t.run()
+        reasons = [entry["_reason"] for entry in t.dead("s")]
+        assert ["autocommit mode" in reason for reason in reasons] == [True, True, False]
+        assert "already open" in reasons[2]
+    assert not database.in_transaction
     database.close()
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import penstock
+from penstock.errors import CommandError
 from penstock.work import App, Dead, Message
 from penstock.work.settlement import ACK, Outcome
 from penstock.work.testing import TestRun
@@ -224,6 +225,26 @@ def test_6_a_row_that_another_client_claimed_is_not_overtaken() -> None:
         assert feed.take(10).entries == []
         [again] = feed.take(1, alone=True).entries
         assert (again.id.encode(), again.attempt) == (row["message_id"], 2)
+
+
+def test_6_a_key_is_served_again_after_its_group_was_destroyed() -> None:
+    shop = Shop(key="customer")
+    with shop.app.test() as t:
+        [feed] = t.feeds("worker")
+        for number, customer in ((1, "ann"), (2, "ann"), (3, "bob")):
+            shop.charge.send(Order(number, customer))
+        outcomes = t.attempt(feed, feed.take(1).entries)
+        t.database.xgroup_destroy("orders", "shop")
+        with pytest.raises(CommandError, match="NOGROUP"):
+            feed.settle(outcomes)
+        feed.forget(outcomes)
+        feed.prepare()
+        feed.recover()
+        for _ in range(3):
+            for entry in feed.take(10).entries:
+                assert feed.settle(t.attempt(feed, [entry])) == [True]
+        assert shop.ran == [(1, 1), (1, 1), (3, 1), (2, 1)]  # the new group begins at the start
+        assert t.pending("orders") == 0
 
 
 def test_6_a_worker_that_leaves_hands_its_keys_over_at_once() -> None:

@@ -10,7 +10,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -27,15 +27,7 @@ from penstock.work.running.metrics import MetricsServer, text_of
 from tests.support.campaign import seed
 from tests.support.servers.penstock_server import running_penstock
 from tests.support.work.backends import NAMES, running_url
-
-SECONDS_MAX = 60.0
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + SECONDS_MAX
-    while not condition():
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.005)
+from tests.support.work.waiting import SECONDS_MAX, wait_until
 
 
 @pytest.fixture(scope="module", params=NAMES)

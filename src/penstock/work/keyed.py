@@ -80,6 +80,12 @@ class KeyedFeed(Feed):
                 self._settled(one, good)
         return accepted
 
+    def forget(self, outcomes: Sequence[Outcome]) -> None:
+        super().forget(outcomes)
+        with self._lock:
+            for one in outcomes:
+                self._settled(one, False)
+
     def renew(self) -> None:
         if self._owned and not self._ask_to_own("KEEP"):
             self._lose()

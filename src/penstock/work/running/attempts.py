@@ -11,7 +11,7 @@ from penstock.work import tracing
 from penstock.work.feed import Entry
 from penstock.work.handler import Handler
 from penstock.work.message import Dead, Message, Source
-from penstock.work.payload import BadPayload, key_of
+from penstock.work.payload import BadPayload, key_of, text_of
 from penstock.work.settlement import ACK, DEAD, RETRY, Outcome
 
 REASON_LINE_MAX = 500
@@ -89,10 +89,9 @@ def failed(
     """The outcomes of an attempt that raised."""
     text = "".join(traceback.format_exception(error)) if trace is None else trace
     if isinstance(error, Dead):
-        return [
-            Outcome(one.id, one.attempt, DEAD, reason=error.reason, trace=text) for one in entries
-        ]
-    reason = f"{type(error).__name__}: {error}"[:REASON_LINE_MAX]
+        reason = text_of(getattr(error, "reason", error))
+        return [Outcome(one.id, one.attempt, DEAD, reason=reason, trace=text) for one in entries]
+    reason = f"{type(error).__name__}: {text_of(error)}"[:REASON_LINE_MAX]
     outcomes = []
     for one in entries:
         if one.attempt >= handler.options.attempts:
