@@ -362,9 +362,7 @@ def test_a_failed_commit_leaves_nothing_for_the_next_block(app: App) -> None:
     ledger = sqlite3.connect(":memory:")
     ledger.execute("PRAGMA foreign_keys = ON")
     ledger.execute("CREATE TABLE people (name TEXT PRIMARY KEY)")
-    ledger.execute(
-        "CREATE TABLE pets (owner TEXT REFERENCES people DEFERRABLE INITIALLY DEFERRED)"
-    )
+    ledger.execute("CREATE TABLE pets (owner TEXT REFERENCES people DEFERRABLE INITIALLY DEFERRED)")
 
     @app.on("s", attempts=1)
     def adopt(owner: str, msg: Message) -> None:

@@ -9,8 +9,7 @@ import os
 import random
 import threading
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -18,15 +17,14 @@ from urllib.request import urlopen
 
 import pytest
 
-from penstock.errors import ConnectionLost
 from penstock.work import App, Message, per_second
-from penstock.work.backend import Backend, Word
 from penstock.work.running import lane
 from penstock.work.running.gate import Gate
 from penstock.work.running.metrics import MetricsServer, text_of
 from tests.support.campaign import seed
 from tests.support.servers.penstock_server import running_penstock
 from tests.support.work.backends import NAMES, running_url
+from tests.support.work.faults import LossyBackend
 from tests.support.work.waiting import SECONDS_MAX, wait_until
 
 
@@ -249,35 +247,6 @@ def _sends(job: Any) -> bool:
     except Exception:  # noqa: BLE001
         return False
     return True
-
-
-class LossyBackend:
-    """A backend whose replies are lost now and then: the command has run, the caller cannot know.
-
-    The first reply of each command is always lost.
-    """
-
-    def __init__(self, backend: Backend, dice: random.Random) -> None:
-        self._backend = backend
-        self._dice = dice
-        self.is_lossy = True
-        self.lost: Counter[str] = Counter()
-
-    def work(self, name: str, keys: Sequence[str], arguments: Sequence[Word]) -> Any:
-        reply = self._backend.work(name, keys, arguments)
-        if self.is_lossy and (name not in self.lost or self._dice.random() < 0.1):
-            self.lost[name] += 1
-            raise ConnectionLost("a reply was lost")
-        return reply
-
-    def ask(self, *words: Word) -> Any:
-        return self._backend.ask(*words)
-
-    def wait(self, after: Mapping[str, str], block_ms: int) -> None:
-        self._backend.wait(after, block_ms)
-
-    def close(self) -> None:
-        self._backend.close()
 
 
 def test_lost_replies_lose_and_double_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

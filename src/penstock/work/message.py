@@ -38,9 +38,7 @@ class Sent:
         if not isinstance(self.stream, str) or not isinstance(self.dedup, str | None):
             raise TypeError("the names of a stream and of a dedup are of type str")
         if not 0 <= self.delay <= DELAY_SECONDS_MAX:
-            raise ValueError(
-                f"delay: seconds from 0 to {DELAY_SECONDS_MAX}, not {self.delay!r}"
-            )
+            raise ValueError(f"delay: seconds from 0 to {DELAY_SECONDS_MAX}, not {self.delay!r}")
 
 
 @dataclass(frozen=True, slots=True)

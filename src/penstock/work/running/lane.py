@@ -18,10 +18,11 @@ from typing import Any
 
 from penstock.core.stream import EntryRange
 from penstock.errors import CommandError, ConnectionLost, DatabaseClosed
-from penstock.work.backend import Backend
+from penstock.work.backend import PASSING, Backend
 from penstock.work.feed import Entry, Feed, Taken, log
 from penstock.work.names import delayed_key
 from penstock.work.options import Limiter
+from penstock.work.payload import text_of
 from penstock.work.running.attempts import failed
 from penstock.work.running.execution import Done, Execution
 from penstock.work.running.gate import Gate
@@ -70,6 +71,7 @@ class Lane:
         self._settlements = 0  # so that a wait for new entries ends when a key becomes free
         self._alone_after = 0.0
         self._was_empty = False  # the last take found nothing
+        self._problem = ""  # the last take failed, and nobody knows why
         name = f"penstock-{feed.stream}"
         self._taker = threading.Thread(target=self._take_all, name=name, daemon=True)
         self._settler = threading.Thread(
@@ -101,6 +103,19 @@ class Lane:
         except (CommandError, ConnectionLost, DatabaseClosed) as error:
             log.warning("stream=%s cannot leave: %s", self.feed.stream, error)
 
+    def problem(self) -> str:
+        """Why this stream is not served, if that is no matter of its server; else empty."""
+        if not (self._taker.is_alive() and self._settler.is_alive()):
+            return f"stream={self.feed.stream} a thread has ended"
+        return self._problem
+
+    def _log(self, what: str, error: Exception) -> None:
+        """Log a failure: with its traceback if nobody expects it."""
+        expected = isinstance(error, CommandError | ConnectionLost)
+        text = f"stream={self.feed.stream} {what}: {text_of(error)}"
+        log.error("%s", text, exc_info=None if expected else error)
+        self._problem = "" if expected else text
+
     # --- Taking ------------------------------------------------------------------------------------
 
     def _take_all(self) -> None:
@@ -115,15 +130,16 @@ class Lane:
                     is_sound = True
                 self._take_once()
                 pause = PAUSE_SECONDS
+                self._problem = ""
             except DatabaseClosed:
                 return
-            except (CommandError, ConnectionLost) as error:
+            except Exception as error:  # noqa: BLE001 - the stream must not stand still
                 if isinstance(error, CommandError) and error.code == "NOGROUP":
                     log.warning(
                         "stream=%s the group is gone: created again from 0", self.feed.stream
                     )
                 else:
-                    log.error("stream=%s cannot take: %s", self.feed.stream, error)
+                    self._log("cannot take", error)
                 is_sound = False
                 stopping.wait(pause)
                 pause = min(PAUSE_SECONDS_MAX, pause * 2)
@@ -294,28 +310,32 @@ class Lane:
                 self.feed.settle(batch)
             except DatabaseClosed:
                 return
-            except (CommandError, ConnectionLost) as error:
-                log.error("stream=%s cannot settle: %s", self.feed.stream, error)
-                if isinstance(error, CommandError) and self._is_refused(batch, error):
+            except Exception as error:  # noqa: BLE001 - whatever a handler sends, the others are settled
+                self._log("cannot settle", error)
+                if self._is_refused(batch, error):
                     return
                 time.sleep(pause)
                 pause = min(PAUSE_SECONDS_MAX, pause * 2)
             else:
                 return
 
-    def _is_refused(self, batch: list[Outcome], error: CommandError) -> bool:
+    def _is_refused(self, batch: list[Outcome], error: Exception) -> bool:
         """Handle a refusal that does not pass by itself; False for any other."""
-        if error.code == "NOGROUP":
-            self.feed.forget(batch)  # with the group, everything that was pending is gone
-            return True
-        if error.code != "WRONGTYPE" or not any(one.sent for one in batch):
+        code = error.code if isinstance(error, CommandError) else ""
+        if isinstance(error, ConnectionLost) or code in PASSING:
             return False
-        if len(batch) > 1:  # one of them sends to a key that is not a stream: find it
+        if code == "NOGROUP":
+            self.feed.forget(batch)  # with the group, everything that was pending is gone
+        elif len(batch) > 1:  # perhaps one of them sends what the server refuses: find it
             for one in batch:
                 self._settle([one])
-        else:
+        elif batch[0].sent:
             entry = Entry(batch[0].id, [], batch[0].attempt)
             self._settle(failed(self.feed.handler, [entry], error))
+        elif isinstance(error, CommandError):
+            return False  # the stream itself or its dead letters: somebody has to repair the server
+        else:
+            self.feed.forget(batch)  # its lease will end
         return True
 
 

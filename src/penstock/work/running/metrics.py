@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from penstock.metrics.listener import Answer
@@ -34,6 +35,9 @@ class MetricsServer:
             return Answer(text_of(worker), content_type=CONTENT_TYPE)
 
         async def health() -> Answer:
+            problems = worker.problems()
+            if problems:
+                return Answer("\n".join([*problems, ""]), HTTPStatus.SERVICE_UNAVAILABLE)
             return Answer("ok\n")
 
         self._listener = ThreadedListener({"/metrics": metrics, "/healthz": health}, port)

@@ -40,6 +40,7 @@ class Worker:
         self._app = app
         self._concurrency = concurrency
         self._stopping = threading.Event()
+        self._started = threading.Event()
         self._ended = threading.Event()
         self._gate = Gate()
         self._loop: Loop | None = None
@@ -64,14 +65,19 @@ class Worker:
             concurrency = handler.options.concurrency or self._concurrency or default
             self._executions.append(self._execution(handler, concurrency))
             self._lanes.append(Lane(setting, feed, self._executions[-1], concurrency))
-        self._threads.append(threading.Thread(target=self._renew_all, daemon=True))
+        self._threads.append(
+            threading.Thread(target=self._renew_all, name="penstock-renew", daemon=True)
+        )
         for handler, schedule in self._app.schedules:
             given = (handler, schedule, time.time, self._stopping)
-            self._threads.append(threading.Thread(target=keep_sending, args=given, daemon=True))
+            name = f"penstock-{handler.stream}-schedule"
+            made = threading.Thread(target=keep_sending, args=given, name=name, daemon=True)
+            self._threads.append(made)
         for thread in self._threads:
             thread.start()
         for lane in self._lanes:
             lane.start()
+        self._started.set()
         log.info("worker=%s group=%s streams=%d", self.consumer, self._app.group, len(feeds))
 
     def _execution(self, handler: Handler[Any], concurrency: int) -> Execution:
@@ -120,6 +126,16 @@ class Worker:
         """How many entries this worker holds: (stream, count)."""
         return [(lane.feed.stream, lane.feed.held()) for lane in self._lanes]
 
+    def problems(self) -> list[str]:
+        """Why this worker does not do its work, in lines; a server that is away is no problem of it."""
+        if self._stopping.is_set():
+            return []
+        if not self._started.is_set():
+            return ["the worker has not started"]
+        found = [problem for lane in self._lanes if (problem := lane.problem())]
+        ended = [thread.name for thread in self._threads if not thread.is_alive()]
+        return [*found, *(f"the thread {name} has ended" for name in ended)]
+
     def _renew_all(self) -> None:
         """Renew leases until the worker has ended; also while it drains."""
         seconds = min(lane.feed.handler.options.lease for lane in self._lanes) / RENEWALS_PER_LEASE
@@ -131,6 +147,8 @@ class Worker:
                     return
                 except (CommandError, ConnectionLost) as error:
                     log.error("stream=%s cannot renew: %s", lane.feed.stream, error)
+                except Exception:  # noqa: BLE001 - the leases of the other streams must be renewed
+                    log.exception("stream=%s cannot renew", lane.feed.stream)
 
 
 def feed_for(place: Place, handler: Handler[Any], stream: str) -> Feed:

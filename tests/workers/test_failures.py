@@ -1,0 +1,156 @@
+"""Workers whose server refuses, whose replies are lost, or that fail themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+
+from penstock.errors import CommandError, ConnectionLost
+from penstock.work import App, Message
+from penstock.work.backend import ServerBackend, _refusal
+from penstock.work.running import lane
+from penstock.work.running.metrics import MetricsServer
+from tests.support.work.backends import running_url
+from tests.support.work.faults import FailingBackend
+from tests.support.work.waiting import wait_until
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lane, "PAUSE_SECONDS", 0.001)
+
+
+@pytest.fixture
+def app() -> Iterator[App]:
+    made = App("memory:", group="g")
+    yield made
+    made.close()
+
+
+def pending(app: App, stream: str) -> list[Any]:
+    """[id, consumer, idle, attempts] of what is not settled."""
+    rows: list[Any] = app.backend.ask("XPENDING", stream, "g", "-", "+", 100)
+    return rows
+
+
+def status(address: str) -> int:
+    try:
+        with urlopen(address) as answer:
+            return int(answer.status)
+    except HTTPError as error:
+        return error.code
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "code"),
+    [
+        ("command not allowed when used memory > 'maxmemory'.", "OutOfMemoryError", "OOM"),
+        ("You can't write against a read only replica.", "ReadOnlyError", "READONLY"),
+        ("No permissions to access a key", "NoPermissionError", "NOPERM"),
+        ("NOGROUP No such key 's'", "ResponseError", "NOGROUP"),
+        ("wrong number of keys", "ResponseError", "ERR"),
+        (
+            "Error running script (call to f_1a2b): @user_script:100: NOGROUP No such key 's'",
+            "ResponseError",
+            "NOGROUP",
+        ),
+    ],
+)
+def test_refusals_keep_their_code(text: str, kind: str, code: str) -> None:
+    assert _refusal(text, kind).code == code
+
+
+@pytest.mark.parametrize("name", ["penstock", "redis"])
+def test_a_send_that_is_not_permitted_fails_its_own_attempt_only(name: str) -> None:
+    with running_url(name) as url:
+        admin = ServerBackend(url)
+        admin.ask("ACL", "SETUSER", "worker", "on", ">pw", "+@all", "~jobs*", "~out")
+        app = App(url.replace("//", "//worker:pw@"), group="g")
+
+        @app.on("jobs", attempts=1)
+        def job(number: int, msg: Message) -> None:
+            msg.send("secret" if number == 1 else "out", number)
+
+        worker = app.worker()
+        for number in range(5):
+            job.send(number)
+        worker.start()
+        wait_until(lambda: admin.ask("XLEN", "out") == 4)
+        wait_until(lambda: admin.ask("XLEN", "jobs:dead") == 1)
+        assert worker.stop()
+        [(_, fields)] = admin.ask("XRANGE", "jobs:dead", "-", "+")
+        assert any(piece.startswith(b"CommandError: NOPERM") for piece in fields)
+        assert pending(app, "jobs") == []
+        app.close()
+        admin.close()
+
+
+def test_an_unexpected_error_in_settling_does_not_end_it(app: App) -> None:
+    ran: list[int] = []
+
+    @app.on("jobs", attempts=1)
+    def job(number: int) -> None:
+        ran.append(number)
+
+    failing = FailingBackend(app.backend)
+    app.use(failing)
+    failing.errors["SETTLE"] = RuntimeError("a test")
+    worker = app.worker()
+    worker.start()
+    job.send(1)
+    wait_until(lambda: ran == [1] and worker.held_counts() == [("jobs", 0)])
+    del failing.errors["SETTLE"]
+    job.send(2)
+    wait_until(lambda: len(pending(app, "jobs")) == 1)  # 1 is taken over when its lease ends
+    assert worker.stop()
+    assert ran == [1, 2]
+
+
+def test_a_worker_that_cannot_work_is_not_healthy(app: App) -> None:
+    ran: list[int] = []
+
+    @app.on("jobs")
+    def job(number: int) -> None:
+        ran.append(number)
+
+    failing = FailingBackend(app.backend)
+    app.use(failing)
+    worker = app.worker()
+    served = MetricsServer(worker, 0)
+    address = f"http://127.0.0.1:{served.port}/healthz"
+    assert status(address) == 503  # it has not started
+    worker.start()
+    assert status(address) == 200
+    failing.errors["TAKE"] = ConnectionLost("the server is away")
+    job.send(1)
+    assert status(address) == 200
+    failing.errors["TAKE"] = RuntimeError("a test")
+    wait_until(lambda: status(address) == 503)
+    assert worker.problems() == ["stream=jobs cannot take: a test"]
+    del failing.errors["TAKE"]
+    wait_until(lambda: ran == [1])
+    wait_until(lambda: status(address) == 200)
+    assert worker.stop()
+    served.close()
+
+
+def test_errors_that_pass_are_waited_for(app: App) -> None:
+    @app.on("jobs", attempts=1)
+    def job(number: int, msg: Message) -> None:
+        msg.send("out", number)
+
+    failing = FailingBackend(app.backend)
+    app.use(failing)
+    failing.errors["SETTLE"] = CommandError("a replica", "READONLY")
+    worker = app.worker()
+    worker.start()
+    job.send(1)
+    wait_until(lambda: worker.held_counts() == [("jobs", 1)])
+    del failing.errors["SETTLE"]
+    wait_until(lambda: app.backend.ask("XLEN", "out") == 1)
+    assert worker.stop()
+    assert app.backend.ask("XLEN", "jobs:dead") == 0
