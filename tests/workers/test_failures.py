@@ -138,6 +138,31 @@ def test_a_worker_that_cannot_work_is_not_healthy(app: App) -> None:
     served.close()
 
 
+def test_a_batch_runs_even_if_its_rest_cannot_be_read(app: App) -> None:
+    ran: list[list[int]] = []
+
+    @app.on("jobs", batch=5, wait=60)
+    def load(numbers: list[int]) -> None:
+        ran.append(numbers)
+
+    failing = FailingBackend(app.backend)
+    app.use(failing)
+    worker = app.worker()
+    worker.start()
+    load.send(1)
+    wait_until(lambda: worker.held_counts() == [("jobs", 1)])
+    failing.errors["TAKE"] = ConnectionLost("a test")
+    load.send(2)  # the batch reads on, and fails
+    wait_until(lambda: ran == [[1]])
+    del failing.errors["TAKE"]
+    load.send(3)
+    wait_until(
+        lambda: [number for numbers in ran for number in numbers] == [1, 2, 3] or len(ran) > 3
+    )
+    assert worker.stop()
+    assert ran == [[1], [2, 3]]
+
+
 def test_errors_that_pass_are_waited_for(app: App) -> None:
     @app.on("jobs", attempts=1)
     def job(number: int, msg: Message) -> None:

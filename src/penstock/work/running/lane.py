@@ -156,19 +156,25 @@ class Lane:
         settlements = self._settlements
         taken = Taken()
         started = 0
+        failure: Exception | None = None
         try:
             # Before the take: what is added after it is noticed by the wait.
             after = self._ends() if self._was_empty else None
             taken = self.feed.take(wanted)
             self._was_empty = not taken.entries
             if taken.entries and self._options.batch is not None:
-                self._fill(taken, wanted)
+                try:
+                    self._fill(taken, wanted)
+                except Exception as error:  # noqa: BLE001 - what was taken runs first
+                    failure = error
             if self._setting.stopping.is_set():
                 self._give_back(taken.entries)
                 return
             started = self._start(taken.entries)
         finally:
             gate.leave(wanted - started)
+        if failure is not None:
+            raise failure
         if taken.suspects_left and time.monotonic() >= self._alone_after:
             self._take_alone()
         elif after is not None and not taken.entries:
