@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 import penstock
-from penstock.errors import CommandError
+from penstock.errors import CommandError, ConnectionLost
 from penstock.work import App, Dead, Message
 from penstock.work.settlement import ACK, Outcome
 from penstock.work.testing import TestRun
+from tests.support.work.faults import FailingBackend
 
 LEASE = 30.0
 
@@ -132,6 +133,96 @@ def test_5_at_most_n_attempts_also_if_the_process_dies() -> None:
         assert dead["_reason"] == "lease expired in attempt 3"
         assert (dead["_attempts"], dead["_group"]) == ("3", "shop")
         assert t.pending("orders") == 0
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_5_an_attempt_of_a_key_that_did_not_begin_does_not_count(runs: bool) -> None:
+    """The reply to the count is lost, again and again, with and without the count itself."""
+    shop = Shop(key="customer")
+    with shop.app.test() as t:
+        failing = FailingBackend(shop.app.backend, runs)
+        [feed] = t.feeds("worker", failing)
+        shop.charge.send(Order(5))
+        for attempt in (1, 2):
+            failing.errors["RENEW"] = ConnectionLost("a test")
+            for _ in range(5):
+                with pytest.raises(ConnectionLost):
+                    feed.take(10)
+                feed.recover()
+            failing.errors.clear()
+            [entry] = feed.take(10).entries
+            assert (entry.attempt, entry.suspect) == (attempt, False)
+            assert feed.settle(t.attempt(feed, [entry])) == [True]
+            t.advance(4)
+            feed.renew()
+        assert shop.ran == [(5, 1), (5, 2)]
+        assert t.pending("orders") == 0
+
+
+@pytest.mark.parametrize("key", [None, "customer"])
+def test_5_a_suspect_that_was_taken_and_given_back_stays_a_suspect(key: str | None) -> None:
+    shop = Shop(key)
+    with shop.app.test() as t:
+        [dies], [stops], [fresh] = (t.feeds(name) for name in ("dies", "stops", "fresh"))
+        shop.charge.send(Order(1))
+        dies.take(10)
+        t.advance(LEASE + 0.001)
+        assert not stops.take(10).entries
+        taken = stops.take(1, alone=True).entries
+        stops.give_back(taken)
+        stops.recover()  # it is known, and not given back twice
+        stops.leave()
+        t.advance(0.001)
+        assert not fresh.take(10).entries
+        [again] = fresh.take(1, alone=True).entries
+        assert (again.attempt, again.suspect) == (2, True)
+
+
+def test_5_a_suspect_whose_take_had_no_reply_stays_a_suspect() -> None:
+    shop = Shop()
+    with shop.app.test() as t:
+        failing = FailingBackend(shop.app.backend, runs=True)
+        [dies], [loses] = t.feeds("dies"), t.feeds("loses", failing)
+        shop.charge.send(Order(1))
+        dies.take(10)
+        t.advance(LEASE)
+        failing.errors["TAKE"] = ConnectionLost("a test")
+        with pytest.raises(ConnectionLost):
+            loses.take(1, alone=True)
+        failing.errors.clear()
+        loses.recover()
+        t.advance(0.001)
+        assert not loses.take(10).entries
+        [again] = loses.take(1, alone=True).entries
+        assert (again.attempt, again.suspect) == (2, True)
+
+
+@pytest.mark.parametrize("how", ["leaves", "adopts without a reply", "loses the stream"])
+def test_5_a_suspect_of_a_keyed_stream_stays_one_whatever_its_owner_does(how: str) -> None:
+    shop = Shop(key="customer")
+    with shop.app.test() as t:
+        failing = FailingBackend(shop.app.backend, runs=True)
+        [dies], [owner] = t.feeds("dies"), t.feeds("owner", failing)
+        shop.charge.send(Order(1))
+        dies.take(10)
+        t.advance(LEASE + 0.001)
+        if how == "adopts without a reply":
+            failing.errors["ADOPT"] = ConnectionLost("a test")
+            with pytest.raises(ConnectionLost):
+                owner.take(10)
+            failing.errors.clear()
+            owner.recover()
+        else:
+            assert not owner.take(10).entries
+        if how == "loses the stream":
+            t.advance(LEASE + 0.001)
+            owner.renew()
+        if how == "leaves":
+            owner.leave()
+            [owner] = t.feeds("next")
+        assert not owner.take(10).entries
+        [again] = owner.take(1, alone=True).entries
+        assert (again.attempt, again.suspect) == (2, True)
 
 
 def test_6_keys_neither_overlap_nor_overtake() -> None:

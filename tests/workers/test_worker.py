@@ -10,6 +10,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -355,3 +356,10 @@ def test_a_suspect_runs_alone() -> None:
     gate.leave(1)
     gate.share()
     assert gate.enter(1, 0)
+    waits = ThreadPoolExecutor(1)
+    alone = waits.submit(gate.be_alone, SECONDS_MAX)
+    gate.stop()
+    assert not alone.result()  # a worker that stops takes no suspects
+    gate.leave(1)
+    assert not gate.be_alone(0)
+    waits.shutdown()

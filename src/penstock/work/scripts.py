@@ -171,8 +171,7 @@ for _, row in ipairs(rows) do
     bury(stream, dead, group, consumer, id, begun, spent_reason(row), '')
   else
     claim(stream, group, consumer, {id}, lease, begun)
-    local suspect = row[2] ~= consumer and begun > 0
-    adopted[#adopted + 1] = {id, fields, begun, suspect and 1 or 0, 0}
+    adopted[#adopted + 1] = {id, fields, begun, begun > 0 and 1 or 0, 0}
   end
 end
 if #rows < count then return {adopted, false} end

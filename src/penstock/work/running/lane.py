@@ -183,7 +183,7 @@ class Lane:
     def _give_back(self, entries: list[Entry]) -> None:
         """Entries were taken while the worker stopped: they have not started, and do not count."""
         if entries:
-            self.feed.give_back([(entry.id, entry.attempt) for entry in entries])
+            self.feed.give_back(entries)
 
     def _wait_for_slots(self) -> int:
         """The number of free slots. If few are free, wait a moment for more."""
@@ -254,18 +254,20 @@ class Lane:
         if not gate.be_alone(self._options.lease):
             self._alone_after = time.monotonic() + self._options.lease
             return
-        entries: list[Entry] = []
+        started = 0
         try:
             entries = self.feed.take(1, alone=True).entries
-            if entries:
+            if self._setting.stopping.is_set():
+                self._give_back(entries)
+            elif entries:
                 ended = threading.Event()
                 with self._slots:
                     self._free -= 1
+                started = 1
                 self._execution.start(self.feed.source, entries, self._done_with(entries, ended))
                 ended.wait()
         finally:
-            if not entries:
-                gate.leave(1)
+            gate.leave(1 - started)
             gate.share()
 
     def _wait_for_more(self, after: dict[str, str], taken: Taken, settlements: int) -> None:

@@ -91,6 +91,7 @@ class Worker:
     def begin_stop(self) -> None:
         """Take no more entries."""
         self._stopping.set()
+        self._gate.stop()
 
     def stop(self, drain: float = 30, now: threading.Event | None = None) -> bool:
         """Stop: finish what runs within `drain` seconds, give back the rest. True if all was finished.

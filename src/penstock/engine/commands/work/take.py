@@ -88,7 +88,8 @@ def penstock_take(context: Context, frame: Frame) -> list[Any]:
 def penstock_adopt(context: Context, frame: Frame) -> list[Any]:
     """Take all rows from an id on: [[id, fields, begun, suspect, due in] ...] and the next id or null.
 
-    Rows that wait for their next attempt stay where they are; the others now belong to the caller.
+    Rows that wait for their next attempt stay where they are; the others now belong to the caller. Those whose
+    attempt has begun are suspects.
     """
     arguments = WorkArguments(frame, 3)
     stream, dead, owner = arguments.keys
@@ -116,7 +117,8 @@ def penstock_adopt(context: Context, frame: Frame) -> list[Any]:
             rows.bury(dead, entry_id, row.delivery_count, spent_reason(row))
         else:
             rows.claim([entry_id], consumer, lease_ms, row.delivery_count)
-            suspect = int(row.consumer != consumer and row.delivery_count > 0)
+            # Also of our own rows: a reply with them was lost, or the caller runs them and knows.
+            suspect = int(row.delivery_count > 0)
             adopted.append([entry_id, fields, row.delivery_count, suspect, 0])
     return [adopted, found[-1].id.next().text if len(found) == count else None]
 
