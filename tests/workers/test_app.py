@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import runpy
+import socket
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
@@ -193,6 +194,23 @@ def test_dead_letters_have_all_facts(app: App) -> None:
             "_group": "g",
             "_consumer": "test",
         }
+
+
+def test_a_handler_that_raises_cancelled_has_failed(app: App) -> None:
+    ran: list[int] = []
+
+    @app.on("s", attempts=2, backoff=(10, 10), timeout=5)
+    async def handle(number: int, msg: Message) -> None:
+        ran.append(msg.attempt)
+        raise asyncio.CancelledError
+
+    with app.test() as t:
+        handle.send(1)
+        t.run()
+        assert ran == [1]  # the second attempt waits for its pause
+        t.advance(10)
+        t.run()
+        assert t.dead("s")[0]["_reason"] == "CancelledError: "
 
 
 def test_async_handlers_and_asend(app: App) -> None:
@@ -441,12 +459,14 @@ def test_an_entry_without_its_key_is_dead(app: App) -> None:
 
 def test_a_rate_limits_what_is_taken() -> None:
     limiter = Limiter(per_second(10), 0.0)
-    assert limiter.allowed(0.0) == 10
-    limiter.spend(10)
-    assert limiter.allowed(0.05) == 0
+    assert limiter.reserve(100, 0.0) == 10
+    assert limiter.reserve(1, 0.05) == 0
     assert limiter.seconds_until_one() == pytest.approx(0.05)
-    assert limiter.allowed(0.25) == 2
-    assert limiter.allowed(100.0) == 10
+    assert limiter.reserve(1, 0.25) == 1
+    assert limiter.reserve(10, 0.25) == 1
+    assert limiter.reserve(100, 100.0) == 10
+    limiter.give_back(4)
+    assert limiter.reserve(100, 100.0) == 4
 
 
 @pytest.mark.parametrize(
@@ -499,6 +519,20 @@ def test_bad_apps_are_refused(app: App) -> None:
 
         @app.on("t")
         def third(a: int, b: int, c: int) -> None: ...
+
+
+def test_a_busy_port_for_metrics_ends_a_worker_before_it_takes_anything(app: App) -> None:
+    @app.on("s")
+    def handle(text: str) -> None: ...
+
+    handle.send("a")
+    with (
+        socket.create_server(("127.0.0.1", 0)) as busy,
+        pytest.raises(ConfigError, match="cannot serve metrics"),
+    ):
+        app.run(metrics=busy.getsockname()[1])
+    assert app.backend.ask("XINFO", "GROUPS", "s") == []
+    app.close()
 
 
 def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:

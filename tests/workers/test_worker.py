@@ -104,6 +104,25 @@ def test_delays_and_retries_are_never_early(app: App) -> None:
     assert begun[1] - begun[0] >= 0.299  # three quarters of the pause, at least
 
 
+def test_a_rate_holds_for_all_partitions_of_a_worker_together() -> None:
+    app = App("memory:", group="g")
+    ran: list[int] = []
+
+    @app.on("jobs", key="key", partitions=8, rate=per_second(20))
+    def job(payload: dict[str, int]) -> None:
+        ran.append(payload["number"])
+
+    for number in range(60):
+        job.send({"key": number, "number": number})
+    worker = app.worker()
+    begin = time.monotonic()
+    worker.start()
+    wait_until(lambda: len(ran) == 60)
+    assert time.monotonic() - begin >= 1.9  # 20 at once, then 20 a second
+    assert worker.stop()
+    app.close()
+
+
 def test_a_lease_is_renewed_while_a_job_runs_long(app: App) -> None:
     begun: list[int] = []
     finish = threading.Event()

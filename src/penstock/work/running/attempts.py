@@ -54,14 +54,18 @@ class Attempt:
         return self._done()
 
     async def run_async(self) -> list[Outcome]:
-        """Call an async function. If it is cancelled, the entries are given back."""
+        """Call an async function. If a stop cancels it, the entries are given back."""
         if self.entries:
             try:
                 with tracing.attempting(self._message.stream, self.entries):
                     async with asyncio.timeout(self._handler.options.timeout):
                         await self._handler.function(*self._arguments())
-            except asyncio.CancelledError:
-                return self._outcomes + given_back(self.entries)
+            except asyncio.CancelledError as error:
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():
+                    return self._outcomes + given_back(self.entries)
+                # The handler raised it, or awaited something that was cancelled.
+                return self._outcomes + failed(self._handler, self.entries, error)
             except TimeoutError as error:
                 reason = f"after {self._handler.options.timeout} s"
                 named = error if self._handler.options.timeout is None else TimeoutError(reason)

@@ -42,11 +42,12 @@ _END = None
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What the lanes of a worker share."""
+    """What the lanes of a handler share; all but the limiter also with other handlers."""
 
     backend: Backend
     gate: Gate
     stopping: threading.Event
+    limiter: Limiter | None = None
 
 
 class Lane:
@@ -64,9 +65,7 @@ class Lane:
         self._enough = (concurrency + 1) // 2  # free slots that are worth a take
         self._slots = threading.Condition()
         self._outcomes: queue.SimpleQueue[list[Outcome] | None] = queue.SimpleQueue()
-        self._limiter: Limiter | None = None
-        if self._options.rate is not None:
-            self._limiter = Limiter(self._options.rate, time.monotonic())
+        self._limiter = setting.limiter
         self._settled = threading.Condition()
         self._settlements = 0  # so that a wait for new entries ends when a key becomes free
         self._alone_after = 0.0
@@ -152,6 +151,7 @@ class Lane:
             return
         gate = self._setting.gate
         if not gate.enter(wanted, 0.5):
+            self._reserve_less(wanted)
             return
         settlements = self._settlements
         taken = Taken()
@@ -173,6 +173,7 @@ class Lane:
             started = self._start(taken.entries)
         finally:
             gate.leave(wanted - started)
+            self._reserve_less(wanted - len(taken.entries))
         if failure is not None:
             raise failure
         if taken.suspects_left and time.monotonic() >= self._alone_after:
@@ -197,10 +198,14 @@ class Lane:
         """How many entries to take: for the free slots, or one batch; as the rate allows."""
         wanted = slots if self._options.batch is None or not slots else self._options.batch
         if self._limiter is not None and wanted:
-            wanted = min(wanted, self._limiter.allowed(time.monotonic()))
+            wanted = self._limiter.reserve(wanted, time.monotonic())
             if not wanted:
                 self._setting.stopping.wait(self._limiter.seconds_until_one())
         return wanted
+
+    def _reserve_less(self, entries: int) -> None:
+        if self._limiter is not None:
+            self._limiter.give_back(entries)
 
     def _fill(self, taken: Taken, wanted: int) -> None:
         """Wait a little for a batch to become full."""
@@ -223,8 +228,6 @@ class Lane:
             fresh = [entry for entry in entries if entry.attempt == 1]
             groups = [[entry] for entry in entries if entry.attempt > 1]
             groups += [fresh] if fresh else []
-        if self._limiter is not None:
-            self._limiter.spend(len(entries))
         started = 0
         for group in groups:
             with self._slots:  # a failed batch becomes more groups than there are slots

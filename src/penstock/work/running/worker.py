@@ -16,6 +16,7 @@ from penstock.work.handler import Handler
 from penstock.work.keyed import KeyedFeed
 from penstock.work.message import Source
 from penstock.work.names import consumer_name
+from penstock.work.options import Limiter
 from penstock.work.running.execution import Execution, InChildren, InLoop, InThreads, Loop
 from penstock.work.running.gate import Gate
 from penstock.work.running.lane import Lane, Setting
@@ -52,7 +53,12 @@ class Worker:
     def start(self) -> None:
         """Check the streams, then start. Raises: CommandError, ConnectionLost."""
         place = Place(self._app.backend, self._app.group, self.consumer, time.monotonic)
-        setting = Setting(self._app.backend, self._gate, self._stopping)
+        settings = {
+            handler.stream: Setting(
+                self._app.backend, self._gate, self._stopping, _limiter_or_none(handler)
+            )
+            for handler in self._app.handlers.values()
+        }
         feeds = [
             (feed_for(place, handler, stream), handler)
             for handler in self._app.handlers.values()
@@ -64,7 +70,9 @@ class Worker:
             default = ASYNC_CONCURRENCY_DEFAULT if handler.is_async else CONCURRENCY_DEFAULT
             concurrency = handler.options.concurrency or self._concurrency or default
             self._executions.append(self._execution(handler, concurrency))
-            self._lanes.append(Lane(setting, feed, self._executions[-1], concurrency))
+            self._lanes.append(
+                Lane(settings[handler.stream], feed, self._executions[-1], concurrency)
+            )
         self._threads.append(
             threading.Thread(target=self._renew_all, name="penstock-renew", daemon=True)
         )
@@ -150,6 +158,11 @@ class Worker:
                     log.error("stream=%s cannot renew: %s", lane.feed.stream, error)
                 except Exception:  # noqa: BLE001 - the leases of the other streams must be renewed
                     log.exception("stream=%s cannot renew", lane.feed.stream)
+
+
+def _limiter_or_none(handler: Handler[Any]) -> Limiter | None:
+    rate = handler.options.rate
+    return None if rate is None else Limiter(rate, time.monotonic())
 
 
 def feed_for(place: Place, handler: Handler[Any], stream: str) -> Feed:

@@ -88,8 +88,8 @@ def penstock_take(context: Context, frame: Frame) -> list[Any]:
 def penstock_adopt(context: Context, frame: Frame) -> list[Any]:
     """Take all rows from an id on: [[id, fields, begun, suspect, due in] ...] and the next id or null.
 
-    Rows that wait for their next attempt stay where they are; the others now belong to the caller. Those whose
-    attempt has begun are suspects.
+    Rows that wait for their next attempt stay where they are; the others now belong to the caller. Those
+    whose attempt has begun are suspects.
     """
     arguments = WorkArguments(frame, 3)
     stream, dead, owner = arguments.keys
