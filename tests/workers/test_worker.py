@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
-import os
 import random
 import threading
 import time
@@ -301,46 +299,6 @@ def test_lost_replies_lose_and_double_nothing(monkeypatch: pytest.MonkeyPatch) -
     assert lossy.ask("XLEN", "jobs:dead") == lossy.ask("XLEN", "keyed:dead") == 0
     assert pending(app, "jobs") == []
     app.close()
-
-
-def test_children_that_die_are_named_and_replaced(
-    caplog: pytest.LogCaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = (
-        "import os, time\n"
-        "from penstock.work import App, Message\n"
-        "app = App('memory:', group='g')\n"
-        "@app.on('jobs', processes=True, concurrency=1, attempts=1, timeout=0.3)\n"
-        "def job(number: int, msg: Message) -> None:\n"
-        "    if number == 1: os._exit(7)\n"
-        "    if number == 2: time.sleep(30)\n"
-        "    msg.send('out', os.getpid())\n"
-    )
-    (tmp_path / "children_of_a_test.py").write_text(text)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *filter(None, [_path()])]))
-    caplog.set_level(logging.WARNING)
-    import children_of_a_test as made  # type: ignore[import-not-found]  # noqa: PLC0415
-
-    worker = made.app.worker()
-    worker.start()
-    for number in (1, 2, 3):
-        made.job.send(number)
-    backend = made.app.backend
-    wait_until(lambda: backend.ask("XLEN", "jobs:dead") == 2)
-    wait_until(lambda: backend.ask("XLEN", "out") == 1)
-    assert worker.stop()
-    found = backend.ask("XRANGE", "jobs:dead", "-", "+").entries()
-    reasons = sorted(dict(zip(f[::2], f[1::2], strict=True))[b"_reason"] for _, f in found)
-    assert reasons[0].startswith(b"ProcessDied: process ")
-    assert reasons[0].endswith(b"ended with code 7")
-    assert reasons[1] == b"TimeoutError: after 0.3 s"
-    assert "outcome=died process" in caplog.text
-    made.app.close()
-
-
-def _path() -> str:
-    return os.environ.get("PYTHONPATH", "")
 
 
 def test_metrics_are_served() -> None:

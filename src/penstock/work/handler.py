@@ -33,6 +33,10 @@ class Handler(Generic[F]):
         options.check(self.is_async)
         self.name = function.__qualname__
         self.module = function.__module__
+        if options.processes and "<" in self.name:
+            raise ConfigError(
+                f"{self.name}: processes=True needs a function that a child can import by its name"
+            )
         parameters = _parameters(function, names)
         self.takes_payload = bool(parameters) and parameters[0] is not Message
         self.takes_message = Message in parameters
