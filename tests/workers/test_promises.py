@@ -352,6 +352,20 @@ def test_6_a_worker_that_leaves_hands_its_keys_over_at_once() -> None:
         assert b"first" not in consumers
 
 
+def test_7_many_suspects_do_not_hold_retries_back() -> None:
+    shop = Shop()
+    with shop.app.test() as t:
+        [dies], [feed] = t.feeds("dies"), t.feeds("worker")
+        for number in range(301):
+            shop.charge.send(Order(5 if number == 300 else 1))
+        dies.take(300)
+        feed.settle(t.attempt(feed, feed.take(1).entries))
+        assert shop.ran == [(5, 1)]
+        t.advance(LEASE)
+        [again] = feed.take(1).entries
+        assert (again.attempt, again.suspect) == (2, False)
+
+
 @pytest.mark.parametrize("key", [None, "customer"])
 def test_7_retries_are_never_early_and_soon(key: str | None) -> None:
     shop = Shop(key)

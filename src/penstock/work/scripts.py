@@ -117,13 +117,14 @@ if owner and not owns(owner, consumer) then return NOT_OWNER end
 redis.call('XPENDING', stream, group, '-', '+', 1)
 move_due(stream, delayed)
 local taken, left, buried = {}, 0, 0
-local limit = ({ANY = count, ALONE = 1, NEW = 0})[mode]
-if limit > 0 then
-  local rows = redis.call('XPENDING', stream, group, 'IDLE', WINDOW, '-', '+', count + 100)
+local limit = mode == 'ALONE' and 1 or count
+local function look(rows, is_first)
   for _, row in ipairs(rows) do
     local id, suspect, begun = row[1], row[2] ~= WAITING, row[4]
     local fields = fields_of(stream, id)
-    if not fields then
+    if mode == 'ANY' and suspect == is_first then
+      -- it was looked at before
+    elseif not fields then
       redis.call('XACK', stream, group, id)
     elseif begun >= attempts then
       bury(stream, dead, group, consumer, id, begun, spent_reason(row), '')
@@ -136,6 +137,11 @@ if limit > 0 then
     end
   end
 end
+local function due(limit, ...)
+  return redis.call('XPENDING', stream, group, 'IDLE', WINDOW, '-', '+', limit, ...)
+end
+if mode == 'ANY' then look(due(count + 100, WAITING), true) end
+if mode ~= 'NEW' then look(due(100), false) end
 if mode ~= 'ALONE' and #taken < count then
   local served = redis.call('XREADGROUP', 'GROUP', group, consumer, 'COUNT', count - #taken,
     'STREAMS', stream, '>')

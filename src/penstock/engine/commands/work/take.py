@@ -17,6 +17,7 @@ from typing import Any
 
 from penstock.core import stream_id
 from penstock.core.frame import Frame
+from penstock.core.groups.results import PendingRow
 from penstock.engine.commands.work.arguments import WorkArguments, work_group, work_keys
 from penstock.engine.commands.work.calls import call
 from penstock.engine.commands.work.owners import check_owner, is_owner
@@ -35,7 +36,7 @@ from penstock.errors import CommandError
 from penstock.reply import Served
 
 _MODES = (b"ANY", b"ALONE", b"NEW")
-_ROWS_LEFT_MAX = 100  # due rows that one call looks at beyond those that it returns
+_LOOK_MAX = 100  # due rows that one call looks at beyond those that it returns
 
 
 def penstock_take(context: Context, frame: Frame) -> list[Any]:
@@ -58,8 +59,14 @@ def penstock_take(context: Context, frame: Frame) -> list[Any]:
     move_due(context, stream, delayed)
     taken: list[Any] = []
     left = buried = 0
-    limit = {b"ANY": count, b"ALONE": 1, b"NEW": 0}[mode]
-    for row in rows.due(count + _ROWS_LEFT_MAX) if limit else ():
+    limit = 1 if mode == b"ALONE" else count
+    found: list[PendingRow] = []
+    if mode == b"ANY":
+        # Those that wait for their next attempt first: any number of suspects may be before them.
+        found = [*rows.due_waiting(count + _LOOK_MAX), *filter(is_suspect, rows.due(_LOOK_MAX))]
+    elif mode == b"ALONE":
+        found = rows.due(_LOOK_MAX)
+    for row in found:
         entry_id = row.id.text
         fields = rows.fields_or_none(entry_id)
         if fields is None:
