@@ -11,7 +11,7 @@ from urllib.request import urlopen
 import pytest
 
 from penstock.errors import CommandError, ConnectionLost
-from penstock.work import App, Message
+from penstock.work import App, Dead, Message
 from penstock.work.backend import Backend, ServerBackend, Word, _refusal
 from penstock.work.running import lane
 from penstock.work.running.metrics import MetricsServer
@@ -36,6 +36,15 @@ def pending(app: App, stream: str) -> list[Any]:
     """[id, consumer, idle, attempts] of what is not settled."""
     rows: list[Any] = app.backend.ask("XPENDING", stream, "g", "-", "+", 100)
     return rows
+
+
+def refusal(app: App, *words: str) -> str:
+    """The code of the error, or nothing."""
+    try:
+        app.backend.ask(*words)
+    except CommandError as error:
+        return error.code
+    return ""
 
 
 def status(address: str) -> int:
@@ -88,6 +97,44 @@ def test_a_send_that_is_not_permitted_fails_its_own_attempt_only(name: str) -> N
         assert pending(app, "jobs") == []
         app.close()
         admin.close()
+
+
+@pytest.mark.parametrize("name", ["penstock", "redis"])
+def test_without_memory_workers_acknowledge_and_go_on_later(name: str) -> None:
+    go = threading.Event()
+    ran: list[int] = []
+    with running_url(name) as url:
+        app = App(url, group="g")
+
+        @app.on("jobs", concurrency=3, attempts=1)
+        def job(number: int, msg: Message) -> None:
+            go.wait(SECONDS_MAX)
+            if number == 1:
+                msg.send("out", number)
+            if number == 2:
+                raise Dead("a test")
+
+        @app.on("keyed", key="key", lease=1)
+        def keyed(payload: dict[str, int]) -> None:
+            go.wait(SECONDS_MAX)
+            ran.append(payload["number"])
+
+        for number in range(3):
+            job.send(number)
+            keyed.send({"key": 1, "number": number})
+        worker = app.worker()
+        worker.start()
+        wait_until(lambda: worker.held_counts() == [("jobs", 3), ("keyed", 1)])
+        app.backend.ask("CONFIG", "SET", "maxmemory", 1)
+        wait_until(lambda: refusal(app, "SET", "text", "v") == "OOM")
+        go.set()
+        wait_until(lambda: ran == [0, 1, 2] and not pending(app, "keyed"))
+        wait_until(lambda: len(pending(app, "jobs")) <= 2)
+        app.backend.ask("CONFIG", "SET", "maxmemory", 0)
+        wait_until(lambda: not pending(app, "jobs"))
+        assert worker.stop()
+        assert app.backend.ask("XLEN", "out") == app.backend.ask("XLEN", "jobs:dead") == 1
+        app.close()
 
 
 def test_an_unexpected_error_in_settling_does_not_end_it(app: App) -> None:

@@ -115,6 +115,8 @@ if not (has_type(dead, 'stream') and has_type(delayed, 'stream')) then
 end
 if owner and not owns(owner, consumer) then return NOT_OWNER end
 redis.call('XPENDING', stream, group, '-', '+', 1)
+-- A script that has written may add without memory: moving and burying come before memory becomes free.
+redis.call('XACK', stream, group, '0-0')
 move_due(stream, delayed)
 local taken, left, buried = {}, 0, 0
 local limit = mode == 'ALONE' and 1 or count
@@ -260,7 +262,9 @@ _OWN = """
 local consumer, lease, keep = word(), number(), word()
 local owner = redis.call('GET', KEYS[1])
 if owner ~= consumer and (keep or owner) then return 0 end
-if lease > 0 then
+if lease > 0 and owner then
+  redis.call('PEXPIRE', KEYS[1], lease) -- not SET: it passes without memory
+elseif lease > 0 then
   redis.call('SET', KEYS[1], consumer, 'PX', lease)
 elseif owner then
   redis.call('DEL', KEYS[1])

@@ -26,7 +26,7 @@ from penstock.work.payload import text_of
 from penstock.work.running.attempts import failed
 from penstock.work.running.execution import Done, Execution
 from penstock.work.running.gate import Gate
-from penstock.work.settlement import Outcome
+from penstock.work.settlement import DEAD, Outcome
 
 PAUSE_SECONDS = 0.5  # after a failure; doubles up to the next
 PAUSE_SECONDS_MAX = 5.0
@@ -66,6 +66,7 @@ class Lane:
         self._slots = threading.Condition()
         self._outcomes: queue.SimpleQueue[list[Outcome] | None] = queue.SimpleQueue()
         self._limiter = setting.limiter
+        self._later: list[Outcome] = []  # the server has no memory for what they add
         self._settled = threading.Condition()
         self._settlements = 0  # so that a wait for new entries ends when a key becomes free
         self._alone_after = 0.0
@@ -188,6 +189,9 @@ class Lane:
 
     def _wait_for_slots(self) -> int:
         """The number of free slots. If few are free, wait a moment for more."""
+        if len(self._later) >= SETTLE_MAX:  # first the server must have memory for these
+            self._setting.stopping.wait(PAUSE_SECONDS)
+            return 0
         with self._slots:
             self._slots.wait_for(lambda: self._free > 0, 0.5)
             if self._free:
@@ -294,60 +298,74 @@ class Lane:
     # --- Settling ----------------------------------------------------------------------------------
 
     def _settle_all(self) -> None:
-        while True:
-            first = self._outcomes.get()
-            if first is _END:
-                return
-            batch = list(first)
-            ends = False
-            while len(batch) < SETTLE_MAX and not self._outcomes.empty():
-                more = self._outcomes.get()
-                if more is _END:
-                    ends = True
-                    break
-                batch += more
-            self._settle(batch)
+        ends = False
+        while not ends:
+            batch, ends = self._gather()
+            self._later = self._settle(batch + self._later)
             with self._settled:
                 self._settlements += 1
                 self._settled.notify_all()
-            if ends:
-                return
 
-    def _settle(self, batch: list[Outcome]) -> None:
-        """Settle outcomes, again and again until there is an answer."""
+    def _gather(self) -> tuple[list[Outcome], bool]:
+        """Wait for outcomes, not for long if others wait for memory; tell whether the lane ends."""
+        batch: list[Outcome] = []
+        try:
+            more = self._outcomes.get(timeout=PAUSE_SECONDS_MAX if self._later else None)
+            while more is not _END:
+                batch += more
+                if len(batch) >= SETTLE_MAX:
+                    return batch, False
+                more = self._outcomes.get_nowait()
+        except queue.Empty:
+            return batch, False
+        return batch, True
+
+    def _settle(self, batch: list[Outcome]) -> list[Outcome]:
+        """Settle outcomes, again and again until there is an answer; return those that need memory."""
         pause = PAUSE_SECONDS
-        while True:
+        while batch:
             try:
                 self.feed.settle(batch)
             except DatabaseClosed:
-                return
+                break
             except Exception as error:  # noqa: BLE001 - whatever a handler sends, the others are settled
                 self._log("cannot settle", error)
-                if self._is_refused(batch, error):
-                    return
+                if isinstance(error, CommandError) and error.code == "OOM":
+                    # Acknowledging needs no memory, and may free some.
+                    heavy = [one for one in batch if _adds(one)]
+                    if heavy:
+                        return self._settle([one for one in batch if not _adds(one)]) + heavy
+                left = self._refused(batch, error)
+                if left is not None:
+                    return left
                 time.sleep(pause)
                 pause = min(PAUSE_SECONDS_MAX, pause * 2)
             else:
-                return
+                break
+        return []
 
-    def _is_refused(self, batch: list[Outcome], error: Exception) -> bool:
-        """Handle a refusal that does not pass by itself; False for any other."""
+    def _refused(self, batch: list[Outcome], error: Exception) -> list[Outcome] | None:
+        """Handle a refusal that does not pass by itself, as _settle does; None for any other."""
         code = error.code if isinstance(error, CommandError) else ""
         if isinstance(error, ConnectionLost) or code in PASSING:
-            return False
+            return None
         if code == "NOGROUP":
             self.feed.forget(batch)  # with the group, everything that was pending is gone
         elif len(batch) > 1:  # perhaps one of them sends what the server refuses: find it
-            for one in batch:
-                self._settle([one])
+            return [left for one in batch for left in self._settle([one])]
         elif batch[0].sent:
             entry = Entry(batch[0].id, [], batch[0].attempt)
-            self._settle(failed(self.feed.handler, [entry], error))
+            return self._settle(failed(self.feed.handler, [entry], error))
         elif isinstance(error, CommandError):
-            return False  # the stream itself or its dead letters: somebody has to repair the server
+            return None  # the stream itself or its dead letters: somebody has to repair the server
         else:
             self.feed.forget(batch)  # its lease will end
-        return True
+        return []
+
+
+def _adds(one: Outcome) -> bool:
+    """Tell whether settling an outcome adds entries."""
+    return one.kind == DEAD or bool(one.sent)
 
 
 def _last_id(found: list[Any] | EntryRange) -> str:
