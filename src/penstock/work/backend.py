@@ -144,7 +144,9 @@ class ServerBackend:
             if self._has_commands is None:
                 try:
                     self.ask("PENSTOCK", "HELP")
-                except CommandError:
+                except CommandError as error:
+                    if error.code not in ("ERR", "NOPERM"):  # it may be penstock, in another moment
+                        raise
                     self._has_commands = False
                     self._refuse_cluster()
                 else:
