@@ -63,7 +63,7 @@ async def carry_out(server: ServerClient, session: Session, change: Change) -> l
         try:
             reply = await server.change(session, *words)
             if change.each_needs_all_before and reply == []:
-                raise Refused(f"{words[0]} had no effect")
+                raise Refused(f"{_shown(words[0])} had no effect")
             replies.append(reply)
         except (Refused, ServerUnreachable) as error:
             if not replies:
