@@ -186,6 +186,30 @@ def job(number: int, msg: Message) -> None:
     assert reasons(app) == []
 
 
+def test_a_suspect_runs_in_a_child_beside_a_long_job(make: Make, tmp_path: Path) -> None:
+    app = make(
+        "children_side_by_side",
+        f"""
+@app.on('jobs', processes=True, concurrency=2, lease=300)
+def job(number: int, msg: Message) -> None:
+    msg.send('out', number)
+    while number == 1 and not Path({str(tmp_path / "go")!r}).exists(): time.sleep(0.01)
+""",
+    )
+    app.backend.ask("XGROUP", "CREATE", "jobs", "g", "0", "MKSTREAM")
+    job = app.handlers["jobs"]
+    job.send(2)
+    keys = ["jobs", "jobs:dead", "jobs:delayed"]
+    app.backend.work("TAKE", keys, ["g", "dies", 1, 8, 1, "ANY"])  # and dies
+    job.send(1)
+    worker = app.worker()
+    worker.start()
+    wait_until(lambda: outputs(app) == [b"2"])
+    (tmp_path / "go").touch()
+    wait_until(lambda: outputs(app) == [b"2", b"1"])
+    assert worker.stop()
+
+
 def test_a_function_that_no_child_can_import_is_refused() -> None:
     app = App("memory:", group="g")
     with pytest.raises(ConfigError, match="import by its name"):

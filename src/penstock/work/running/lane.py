@@ -177,7 +177,9 @@ class Lane:
             self._reserve_less(wanted - len(taken.entries))
         if failure is not None:
             raise failure
-        if taken.suspects_left and time.monotonic() >= self._alone_after:
+        if taken.suspects_left and self._options.processes:
+            self._take_for_child()
+        elif taken.suspects_left and time.monotonic() >= self._alone_after:
             self._take_alone()
         elif after is not None and not taken.entries:
             self._wait_for_more(after, taken, settlements)
@@ -254,6 +256,21 @@ class Lane:
                 ended.set()
 
         return done
+
+    def _take_for_child(self) -> None:
+        """Run one suspect beside others: it can end its own child only."""
+        gate = self._setting.gate
+        if not self._wait_for_slots() or not gate.enter(1, 0.5):
+            return
+        started = 0
+        try:
+            entries = self.feed.take(1, alone=True).entries
+            if self._setting.stopping.is_set():
+                self._give_back(entries)
+            else:
+                started = self._start(entries)
+        finally:
+            gate.leave(1 - started)
 
     def _take_alone(self) -> None:
         """Run one suspect while nothing else runs in this process."""
