@@ -118,18 +118,22 @@ def test_4_what_is_sent_and_the_settling_are_one_step() -> None:
         assert receipts(t) == ["1"]
 
 
-def test_5_at_most_n_attempts_also_if_the_process_dies() -> None:
-    shop = Shop()
+@pytest.mark.parametrize("key", [None, "customer"])
+def test_5_at_most_n_attempts_also_if_the_process_dies(
+    key: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    shop = Shop(key)
     with shop.app.test() as t:
         shop.charge.send(Order(1))
         for attempt in (1, 2, 3):
             [feed] = t.feeds(f"dies-{attempt}")
             taken = feed.take(10).entries or feed.take(1, alone=True).entries
             assert [entry.attempt for entry in taken] == [attempt]
-            t.advance(LEASE)
+            t.advance(LEASE + 0.001)
         assert t.run() == 0
         assert shop.ran == []
         [dead] = t.dead("orders")
+        assert f"stream=orders id={dead['_source_id']} outcome=dead" in caplog.text
         assert dead["_reason"] == "lease expired in attempt 3"
         assert (dead["_attempts"], dead["_group"]) == ("3", "shop")
         assert t.pending("orders") == 0

@@ -314,6 +314,8 @@ def test_metrics_are_served() -> None:
     address = f"http://127.0.0.1:{served.port}"
     line = 'penstock_work_outcomes_total{stream="jobs",outcome="ack"} 1'
     wait_until(lambda: line in urlopen(f"{address}/metrics").read().decode().splitlines())
+    took = 'penstock_work_attempt_seconds_count{stream="jobs"} 1'
+    assert took in urlopen(f"{address}/metrics").read().decode().splitlines()
     with pytest.raises(HTTPError, match="404"):
         urlopen(f"{address}/other")
     served.close()

@@ -109,10 +109,16 @@ class Feed:
                 self._held[entry.id] = attempt
                 self._released.pop(entry.id, None)
                 taken.entries.append(entry)
-        if buried:
-            self.counts["dead"] += buried
-            log.warning("stream=%s outcome=dead count=%d reason=attempts", self.stream, buried)
+        self._note_buried(buried)
         return taken
+
+    def _note_buried(self, buried: Sequence[bytes]) -> None:
+        """Count and log entries that the server moved to the dead letters."""
+        with self._lock:
+            self.counts["dead"] += len(buried)
+        for entry_id in buried:
+            text = "stream=%s id=%s outcome=dead reason=attempts"
+            log.warning(text, self.stream, entry_id.decode())
 
     def settle(self, outcomes: Sequence[Outcome]) -> list[bool]:
         """Settle outcomes in one step; False for those that are no longer ours.

@@ -162,7 +162,8 @@ class KeyedFeed(Feed):
         start: Any = b"0-0"
         while start is not None:
             words = (self._lease_ms, self._attempts, start, ROWS_MAX)
-            rows, start = self._work("ADOPT", keys, *words)
+            rows, start, buried = self._work("ADOPT", keys, *words)
+            self._note_buried(buried)
             now = self._place.now()
             for entry_id, fields, begun, suspect, due_in_ms in rows:
                 due = now + due_in_ms / 1000

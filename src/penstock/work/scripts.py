@@ -118,7 +118,7 @@ redis.call('XPENDING', stream, group, '-', '+', 1)
 -- A script that has written may add without memory: moving and burying come before memory becomes free.
 redis.call('XACK', stream, group, '0-0')
 move_due(stream, delayed)
-local taken, left, buried = {}, 0, 0
+local taken, left, buried = {}, 0, {}
 local limit = mode == 'ALONE' and 1 or count
 local function look(rows, is_first)
   for _, row in ipairs(rows) do
@@ -130,7 +130,7 @@ local function look(rows, is_first)
       redis.call('XACK', stream, group, id)
     elseif begun >= attempts then
       bury(stream, dead, group, consumer, id, begun, spent_reason(row), '')
-      buried = buried + 1
+      buried[#buried + 1] = id
     elseif suspect ~= (mode == 'ALONE') then
       if suspect then left = 1 end
     elseif #taken < limit then
@@ -167,7 +167,7 @@ local start, count = word(), number()
 if not has_type(dead, 'stream') then return redis.error_reply(WRONG) end
 if not owns(owner, consumer) then return NOT_OWNER end
 local rows = redis.call('XPENDING', stream, group, start, '+', count)
-local adopted = {}
+local adopted, buried = {}, {}
 for _, row in ipairs(rows) do
   local id, begun = row[1], row[4]
   local fields = fields_of(stream, id)
@@ -177,14 +177,15 @@ for _, row in ipairs(rows) do
     adopted[#adopted + 1] = {id, fields, begun, 0, math.max(0, WINDOW - row[3])}
   elseif row[2] ~= consumer and begun >= attempts then
     bury(stream, dead, group, consumer, id, begun, spent_reason(row), '')
+    buried[#buried + 1] = id
   else
     claim(stream, group, consumer, {id}, lease, begun)
     adopted[#adopted + 1] = {id, fields, begun, begun > 0 and 1 or 0, 0}
   end
 end
-if #rows < count then return {adopted, false} end
+if #rows < count then return {adopted, false, buried} end
 local ms, seq = string.match(rows[#rows][1], '^(%d+)-(%d+)$')
-return {adopted, ms .. '-' .. string.format('%.0f', tonumber(seq) + 1)}
+return {adopted, ms .. '-' .. string.format('%.0f', tonumber(seq) + 1), buried}
 """
 
 _RENEW = """

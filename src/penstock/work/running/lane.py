@@ -18,6 +18,7 @@ from typing import Any
 
 from penstock.core.stream import EntryRange
 from penstock.errors import CommandError, ConnectionLost, DatabaseClosed
+from penstock.metrics.histogram import Histogram
 from penstock.work.backend import PASSING, Backend
 from penstock.work.feed import Entry, Feed, Taken, log
 from penstock.work.names import delayed_key
@@ -38,6 +39,7 @@ SETTLE_MAX = 500
 GATHER_SECONDS = 0.002  # for more free slots, so that one take fills several
 TAKER_SECONDS_MAX = 3.0
 _END = None
+SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class Lane:
         self._free = concurrency
         self._enough = (concurrency + 1) // 2  # free slots that are worth a take
         self._slots = threading.Condition()
+        self.seconds = Histogram(SECONDS)  # of attempts
         self._outcomes: queue.SimpleQueue[list[Outcome] | None] = queue.SimpleQueue()
         self._limiter = setting.limiter
         self._later: list[Outcome] = []  # the server has no memory for what they add
@@ -245,10 +248,13 @@ class Lane:
         return started
 
     def _done_with(self, group: list[Entry], ended: threading.Event | None = None) -> Done:
+        begin = time.monotonic()
+
         def done(outcomes: list[Outcome]) -> None:
             self._outcomes.put(outcomes)
             self._setting.gate.leave(len(group))
             with self._slots:
+                self.seconds.note(time.monotonic() - begin)
                 self._free += 1
                 if self._free == 1 or self._free >= self._enough:
                     self._slots.notify_all()

@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import CommandError, ConfigError, ConnectionLost, DatabaseClosed
+from penstock.metrics.histogram import Histogram
 from penstock.work.feed import Feed, Place, log
 from penstock.work.handler import Handler
 from penstock.work.keyed import KeyedFeed
@@ -134,6 +135,10 @@ class Worker:
     def held_counts(self) -> list[tuple[str, int]]:
         """How many entries this worker holds: (stream, count)."""
         return [(lane.feed.stream, lane.feed.held()) for lane in self._lanes]
+
+    def durations(self) -> list[tuple[str, Histogram]]:
+        """How long attempts took: (stream, histogram)."""
+        return [(lane.feed.stream, lane.seconds) for lane in self._lanes]
 
     def problems(self) -> list[str]:
         """Why this worker does not do its work, in lines; a server that is away is no problem of it."""

@@ -40,7 +40,7 @@ _LOOK_MAX = 100  # due rows that one call looks at beyond those that it returns
 
 
 def penstock_take(context: Context, frame: Frame) -> list[Any]:
-    """Take entries: [[id, fields, attempt, suspect] ...], suspects left, rows waiting, buried."""
+    """Take entries: [[id, fields, attempt, suspect] ...], suspects left, rows waiting, ids of the buried."""
     arguments = WorkArguments(frame, 3, 4)
     stream, dead, delayed = arguments.keys[:3]
     group, consumer = arguments.word(), arguments.word()
@@ -58,7 +58,8 @@ def penstock_take(context: Context, frame: Frame) -> list[Any]:
     context.recorded = True
     move_due(context, stream, delayed)
     taken: list[Any] = []
-    left = buried = 0
+    buried: list[bytes] = []
+    left = 0
     limit = 1 if mode == b"ALONE" else count
     found: list[PendingRow] = []
     if mode == b"ANY":
@@ -73,7 +74,7 @@ def penstock_take(context: Context, frame: Frame) -> list[Any]:
             rows.acknowledge(entry_id)
         elif row.delivery_count >= attempts:
             rows.bury(dead, entry_id, row.delivery_count, spent_reason(row))
-            buried += 1
+            buried.append(entry_id)
         elif is_suspect(row) != (mode == b"ALONE"):
             left += is_suspect(row)
         elif len(taken) < limit:
@@ -93,7 +94,7 @@ def penstock_take(context: Context, frame: Frame) -> list[Any]:
 
 
 def penstock_adopt(context: Context, frame: Frame) -> list[Any]:
-    """Take all rows from an id on: [[id, fields, begun, suspect, due in] ...] and the next id or null.
+    """Take all rows from an id on: [[id, fields, begun, suspect, due in] ...], next id or null, buried.
 
     Rows that wait for their next attempt stay where they are; the others now belong to the caller. Those
     whose attempt has begun are suspects.
@@ -112,6 +113,7 @@ def penstock_adopt(context: Context, frame: Frame) -> list[Any]:
     context.recorded = True
     found = rows.group.pending_rows(start, stream_id.LARGEST, count)
     adopted: list[Any] = []
+    buried: list[bytes] = []
     for row in found:
         entry_id = row.id.text
         fields = rows.fields_or_none(entry_id)
@@ -122,12 +124,13 @@ def penstock_adopt(context: Context, frame: Frame) -> list[Any]:
             adopted.append([entry_id, fields, row.delivery_count, 0, due_in_ms])
         elif row.consumer != consumer and row.delivery_count >= attempts:
             rows.bury(dead, entry_id, row.delivery_count, spent_reason(row))
+            buried.append(entry_id)
         else:
             rows.claim([entry_id], consumer, lease_ms, row.delivery_count)
             # Also of our own rows: a reply with them was lost, or the caller runs them and knows.
             suspect = int(row.delivery_count > 0)
             adopted.append([entry_id, fields, row.delivery_count, suspect, 0])
-    return [adopted, found[-1].id.next().text if len(found) == count else None]
+    return [adopted, found[-1].id.next().text if len(found) == count else None, buried]
 
 
 def penstock_renew(context: Context, frame: Frame) -> list[bytes]:
