@@ -74,7 +74,7 @@ class Lane:
         self._settlements = 0  # so that a wait for new entries ends when a key becomes free
         self._alone_after = 0.0
         self._was_empty = False  # the last take found nothing
-        self._problem = ""  # the last take failed, and nobody knows why
+        self._problem = ""  # why the last take failed, if that was not expected
         name = f"penstock-{feed.stream}"
         self._taker = threading.Thread(target=self._take_all, name=name, daemon=True)
         self._settler = threading.Thread(
