@@ -447,6 +447,21 @@ def test_partitions_share_out_the_keys(app: App) -> None:
             handle.send({"other": 1})
 
 
+def test_keys_of_a_megabyte_keep_their_order(app: App) -> None:
+    ran: list[tuple[str, int]] = []
+
+    @app.on("s", key="page", partitions=2)
+    def handle(click: Click) -> None:
+        ran.append((click.page[-1], click.count))
+
+    with app.test() as t:
+        for number in range(6):
+            handle.send(Click("x" * 1_000_000 + str(number % 2), number))
+        t.run()
+        assert [count for last, count in ran if last == "0"] == [0, 2, 4]
+        assert [count for last, count in ran if last == "1"] == [1, 3, 5]
+
+
 def test_an_entry_without_its_key_is_dead(app: App) -> None:
     @app.on("s", key="page")
     def handle(payload: dict[str, Any]) -> None: ...

@@ -393,6 +393,41 @@ def test_7_delays_are_never_early() -> None:
         assert t.entries("orders:delayed") == []
 
 
+@pytest.mark.parametrize("key", [None, "customer"])
+def test_7_a_clock_that_is_set_back_or_forward_loses_and_doubles_nothing(key: str | None) -> None:
+    shop = Shop(key)
+    with shop.app.test() as t:
+        [feed] = t.feeds("worker")
+        shop.charge.send(Order(5))
+        outcomes = t.attempt(feed, feed.take(10).entries)
+        t.clock.at_ms -= 3_600_000
+        assert feed.settle(outcomes) == [True]
+        feed.renew()
+        t.clock.at_ms += 2 * 3_600_000
+        for _ in range(2):
+            for entry in feed.take(10).entries:
+                assert feed.settle(t.attempt(feed, [entry])) == [True]
+        assert shop.ran == [(5, 1), (5, 2)]
+        assert (receipts(t), t.pending("orders")) == (["5"], 0)
+
+
+def test_8_a_thousand_workers_share_a_stream_and_leave_no_consumers() -> None:
+    shop = Shop()
+    with shop.app.test() as t:
+        for _ in range(3000):
+            shop.charge.send(Order(1))
+        feeds = [feed for number in range(1000) for feed in t.feeds(f"worker-{number}")]
+        taken = [(feed, entry) for feed in feeds for entry in feed.take(3).entries]
+        assert len({entry.id for _, entry in taken}) == 3000
+        assert len({id(feed) for feed, _ in taken}) == 1000
+        for feed, entry in taken:
+            feed.settle(t.attempt(feed, [entry]))
+        for feed in feeds:
+            feed.leave()
+        assert (len(receipts(t)), t.pending("orders")) == (3000, 0)
+        assert t.database.xinfo_consumers("orders", "shop") == []
+
+
 def test_8_a_drain_leaves_nothing_pending() -> None:
     shop = Shop()
     worker = shop.app.worker()
