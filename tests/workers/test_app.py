@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import runpy
+import socket
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +14,12 @@ import msgspec
 import pydantic
 import pytest
 
-from penstock.errors import ConfigError
+from penstock.errors import CommandError, ConfigError
 from penstock.work import App, Dead, Message, per_second
 from penstock.work.options import Limiter
-from penstock.work.payload import BadPayload, PayloadType, encode
+from penstock.work.payload import BadPayload, PayloadType, encode, key_of
+from penstock.work.running.schedule import send_next
+from tests.support.work.waiting import wait_until
 
 
 @dataclass
@@ -89,6 +92,88 @@ def test_a_payload_that_does_not_fit_is_dead_with_its_bytes(app: App) -> None:
         assert all(entry["_reason"].startswith("the payload is no Click: ") for entry in dead)
 
 
+@dataclass
+class Ratio:
+    whole: int
+    part: float = 0
+
+    def __post_init__(self) -> None:
+        self.part = 1 / self.whole
+
+
+class Unreadable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize("key", [None, "whole"])
+def test_a_payload_whose_type_raises_anything_is_dead(app: App, key: str | None) -> None:
+    @app.on("s", key=key)
+    def handle(ratio: Ratio) -> None: ...
+
+    with app.test() as t:
+        t.database.xadd("s", {"data": b'{"whole": 0}'})
+        handle.send(Ratio(2))
+        t.run()
+        [dead] = t.dead("s")
+        assert dead["_reason"] == "the payload is no Ratio: division by zero"
+        assert t.pending("s") == 0
+
+
+def test_deeply_nested_json_is_dead(app: App) -> None:
+    @app.on("s")
+    def handle(payload: dict[str, Any]) -> None: ...
+
+    with app.test() as t:
+        t.database.xadd("s", {"data": b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"})
+        t.run()
+        assert len(t.dead("s")) == 1
+
+
+def test_a_key_that_cannot_be_read_is_a_bad_payload() -> None:
+    class Odd:
+        @property
+        def name(self) -> str:
+            raise Unreadable
+
+    with pytest.raises(BadPayload, match="the key 'name' cannot be read"):
+        key_of(Odd(), "name")
+
+
+def test_reasons_of_any_type_are_written(app: App) -> None:
+    @app.on("s", attempts=1)
+    def handle(which: int) -> None:
+        if which == 0:
+            raise Dead(ValueError("an exception"))
+        if which == 1:
+            raise Dead(Unreadable())
+        raise Unreadable
+
+    with app.test() as t:
+        for which in range(3):
+            handle.send(which)
+        t.run()
+        assert [entry["_reason"] for entry in t.dead("s")] == [
+            "an exception",
+            "(Unreadable.__str__ raised RuntimeError)",
+            "Unreadable: (Unreadable.__str__ raised RuntimeError)",
+        ]
+
+
+@pytest.mark.parametrize("bad", [{"delay": -1}, {"delay": float("nan")}, {"dedup": 5}])
+def test_bad_arguments_of_send_fail_at_once(app: App, bad: dict[str, Any]) -> None:
+    @app.on("s", attempts=1)
+    def handle(which: int, msg: Message) -> None:
+        msg.send("out", which, **bad)
+
+    with app.test() as t:
+        with pytest.raises((TypeError, ValueError)):
+            handle.send(1, **bad)
+        handle.send(1)
+        t.run()
+        assert t.dead("s")[0]["_reason"].startswith(("TypeError: ", "ValueError: "))
+
+
 def test_dead_letters_have_all_facts(app: App) -> None:
     @app.on("s")
     async def handle(text: str) -> None:
@@ -109,6 +194,23 @@ def test_dead_letters_have_all_facts(app: App) -> None:
             "_group": "g",
             "_consumer": "test",
         }
+
+
+def test_a_handler_that_raises_cancelled_has_failed(app: App) -> None:
+    ran: list[int] = []
+
+    @app.on("s", attempts=2, backoff=(10, 10), timeout=5)
+    async def handle(number: int, msg: Message) -> None:
+        ran.append(msg.attempt)
+        raise asyncio.CancelledError
+
+    with app.test() as t:
+        handle.send(1)
+        t.run()
+        assert ran == [1]  # the second attempt waits for its pause
+        t.advance(10)
+        t.run()
+        assert t.dead("s")[0]["_reason"] == "CancelledError: "
 
 
 def test_async_handlers_and_asend(app: App) -> None:
@@ -145,6 +247,35 @@ def test_a_dedup_name_is_used_once(app: App) -> None:
         assert len(t.entries("out")) == 1
         t.advance(86_400)
         assert handle.send("e", dedup="x") is not None
+
+
+def test_a_dedup_name_is_remembered_until_a_day_after_a_long_delay(app: App) -> None:
+    @app.on("s")
+    def handle(text: str) -> None: ...
+
+    with app.test() as t:
+        assert handle.send("a", delay=2 * 86_400, dedup="x") is not None
+        t.advance(3 * 86_400 - 1)
+        assert handle.send("b", dedup="x") is None
+        t.advance(2)
+        assert handle.send("c", dedup="x") is not None
+
+
+def test_a_weekly_schedule_runs_once_however_often_workers_start(app: App) -> None:
+    ran: list[str] = []
+
+    @app.every("0 0 * * 1")
+    def weekly() -> None:
+        ran.append("weekly")
+
+    with app.test() as t:
+        [(handler, schedule)] = app.schedules
+        for _ in range(4):  # a worker starts every day
+            send_next(handler, schedule, t.now())
+            t.clock.at_ms += 86_500_000
+        t.clock.at_ms += 7 * 86_400_000
+        t.run()
+    assert ran == ["weekly"]
 
 
 def test_a_schedule_runs_once_per_time(app: App) -> None:
@@ -218,6 +349,84 @@ def test_effects_in_a_database_happen_once(app: App) -> None:
     database.close()
 
 
+def test_threads_that_share_a_connection_lose_and_double_no_effect(app: App) -> None:
+    ledger = sqlite3.connect(":memory:", check_same_thread=False)
+    ledger.execute("CREATE TABLE payments (number INTEGER)")
+    ledger.commit()
+    done: list[int] = []
+
+    @app.on("s", concurrency=8, attempts=20, backoff=(0, 0))
+    def pay(number: int, msg: Message) -> None:
+        with msg.once(ledger) as new:
+            if new:
+                ledger.execute("INSERT INTO payments VALUES (?)", (number,))
+            if number % 2 and msg.attempt < 3:
+                raise ValueError("rolled back")
+        done.append(number)
+
+    worker = app.worker()
+    for number in range(200):
+        pay.send(number)
+    worker.start()
+    wait_until(lambda: len(done) >= 200)
+    assert worker.stop()
+    paid = [number for (number,) in ledger.execute("SELECT number FROM payments")]
+    assert sorted(paid) == list(range(200))
+    ledger.close()
+    app.close()
+
+
+def test_a_failed_commit_leaves_nothing_for_the_next_block(app: App) -> None:
+    ledger = sqlite3.connect(":memory:")
+    ledger.execute("PRAGMA foreign_keys = ON")
+    ledger.execute("CREATE TABLE people (name TEXT PRIMARY KEY)")
+    ledger.execute("CREATE TABLE pets (owner TEXT REFERENCES people DEFERRABLE INITIALLY DEFERRED)")
+
+    @app.on("s", attempts=1)
+    def adopt(owner: str, msg: Message) -> None:
+        with msg.once(ledger):
+            if owner == "nobody":
+                ledger.execute("INSERT INTO pets VALUES ('nobody')")  # fails at the commit
+
+    with app.test() as t:
+        adopt.send("nobody")
+        adopt.send("ann")
+        t.run()
+        assert len(t.dead("s")) == 1
+    assert ledger.execute("SELECT count(*) FROM pets").fetchall() == [(0,)]
+    assert ledger.execute("SELECT count(*) FROM penstock_inbox").fetchall() == [(1,)]
+    ledger.close()
+
+
+def test_once_refuses_autocommit_and_nesting(app: App) -> None:
+    database = sqlite3.connect(":memory:")
+
+    class Autocommit:
+        autocommit = True
+
+    class OfMySql:
+        def get_autocommit(self) -> bool:
+            return True
+
+    @app.on("s", attempts=1)
+    def handle(which: int, msg: Message) -> None:
+        if which < 2:
+            with msg.once([Autocommit(), OfMySql()][which]):
+                pass
+        with msg.once(database), msg.once(database):
+            pass
+
+    with app.test() as t:
+        for which in range(3):
+            handle.send(which)
+        t.run()
+        reasons = [entry["_reason"] for entry in t.dead("s")]
+        assert ["autocommit mode" in reason for reason in reasons] == [True, True, False]
+        assert "already open" in reasons[2]
+    assert not database.in_transaction
+    database.close()
+
+
 def test_partitions_share_out_the_keys(app: App) -> None:
     ran: list[str] = []
 
@@ -238,6 +447,21 @@ def test_partitions_share_out_the_keys(app: App) -> None:
             handle.send({"other": 1})
 
 
+def test_keys_of_a_megabyte_keep_their_order(app: App) -> None:
+    ran: list[tuple[str, int]] = []
+
+    @app.on("s", key="page", partitions=2)
+    def handle(click: Click) -> None:
+        ran.append((click.page[-1], click.count))
+
+    with app.test() as t:
+        for number in range(6):
+            handle.send(Click("x" * 1_000_000 + str(number % 2), number))
+        t.run()
+        assert [count for last, count in ran if last == "0"] == [0, 2, 4]
+        assert [count for last, count in ran if last == "1"] == [1, 3, 5]
+
+
 def test_an_entry_without_its_key_is_dead(app: App) -> None:
     @app.on("s", key="page")
     def handle(payload: dict[str, Any]) -> None: ...
@@ -250,12 +474,14 @@ def test_an_entry_without_its_key_is_dead(app: App) -> None:
 
 def test_a_rate_limits_what_is_taken() -> None:
     limiter = Limiter(per_second(10), 0.0)
-    assert limiter.allowed(0.0) == 10
-    limiter.spend(10)
-    assert limiter.allowed(0.05) == 0
+    assert limiter.reserve(100, 0.0) == 10
+    assert limiter.reserve(1, 0.05) == 0
     assert limiter.seconds_until_one() == pytest.approx(0.05)
-    assert limiter.allowed(0.25) == 2
-    assert limiter.allowed(100.0) == 10
+    assert limiter.reserve(1, 0.25) == 1
+    assert limiter.reserve(10, 0.25) == 1
+    assert limiter.reserve(100, 100.0) == 10
+    limiter.give_back(4)
+    assert limiter.reserve(100, 100.0) == 4
 
 
 @pytest.mark.parametrize(
@@ -308,6 +534,21 @@ def test_bad_apps_are_refused(app: App) -> None:
 
         @app.on("t")
         def third(a: int, b: int, c: int) -> None: ...
+
+
+def test_a_busy_port_for_metrics_ends_a_worker_before_it_takes_anything(app: App) -> None:
+    @app.on("s")
+    def handle(text: str) -> None: ...
+
+    handle.send("a")
+    with (
+        socket.create_server(("127.0.0.1", 0)) as busy,
+        pytest.raises(ConfigError, match="cannot serve metrics"),
+    ):
+        app.run(metrics=busy.getsockname()[1])
+    with pytest.raises(CommandError, match="NOGROUP"):
+        app.backend.ask("XPENDING", "s", "g")
+    app.close()
 
 
 def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 import penstock
+from penstock.errors import CommandError, ConnectionLost
 from penstock.work import App, Dead, Message
 from penstock.work.settlement import ACK, Outcome
 from penstock.work.testing import TestRun
+from tests.support.work.faults import FailingBackend
 
 LEASE = 30.0
 
@@ -116,21 +118,115 @@ def test_4_what_is_sent_and_the_settling_are_one_step() -> None:
         assert receipts(t) == ["1"]
 
 
-def test_5_at_most_n_attempts_also_if_the_process_dies() -> None:
-    shop = Shop()
+@pytest.mark.parametrize("key", [None, "customer"])
+def test_5_at_most_n_attempts_also_if_the_process_dies(
+    key: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    shop = Shop(key)
     with shop.app.test() as t:
         shop.charge.send(Order(1))
         for attempt in (1, 2, 3):
             [feed] = t.feeds(f"dies-{attempt}")
             taken = feed.take(10).entries or feed.take(1, alone=True).entries
             assert [entry.attempt for entry in taken] == [attempt]
-            t.advance(LEASE)
+            t.advance(LEASE + 0.001)
         assert t.run() == 0
         assert shop.ran == []
         [dead] = t.dead("orders")
+        assert f"stream=orders id={dead['_source_id']} outcome=dead" in caplog.text
         assert dead["_reason"] == "lease expired in attempt 3"
         assert (dead["_attempts"], dead["_group"]) == ("3", "shop")
         assert t.pending("orders") == 0
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_5_an_attempt_of_a_key_that_did_not_begin_does_not_count(runs: bool) -> None:
+    """The reply to the count is lost, again and again, with and without the count itself."""
+    shop = Shop(key="customer")
+    with shop.app.test() as t:
+        failing = FailingBackend(shop.app.backend, runs)
+        [feed] = t.feeds("worker", failing)
+        shop.charge.send(Order(5))
+        for attempt in (1, 2):
+            failing.errors["RENEW"] = ConnectionLost("a test")
+            for _ in range(5):
+                with pytest.raises(ConnectionLost):
+                    feed.take(10)
+                feed.recover()
+            failing.errors.clear()
+            [entry] = feed.take(10).entries
+            assert (entry.attempt, entry.suspect) == (attempt, False)
+            assert feed.settle(t.attempt(feed, [entry])) == [True]
+            t.advance(4)
+            feed.renew()
+        assert shop.ran == [(5, 1), (5, 2)]
+        assert t.pending("orders") == 0
+
+
+@pytest.mark.parametrize("key", [None, "customer"])
+def test_5_a_suspect_that_was_taken_and_given_back_stays_a_suspect(key: str | None) -> None:
+    shop = Shop(key)
+    with shop.app.test() as t:
+        [dies], [stops], [fresh] = (t.feeds(name) for name in ("dies", "stops", "fresh"))
+        shop.charge.send(Order(1))
+        dies.take(10)
+        t.advance(LEASE + 0.001)
+        assert not stops.take(10).entries
+        taken = stops.take(1, alone=True).entries
+        stops.give_back(taken)
+        stops.recover()  # it is known, and not given back twice
+        stops.leave()
+        t.advance(0.001)
+        assert not fresh.take(10).entries
+        [again] = fresh.take(1, alone=True).entries
+        assert (again.attempt, again.suspect) == (2, True)
+
+
+def test_5_a_suspect_whose_take_had_no_reply_stays_a_suspect() -> None:
+    shop = Shop()
+    with shop.app.test() as t:
+        failing = FailingBackend(shop.app.backend, runs=True)
+        [dies], [loses] = t.feeds("dies"), t.feeds("loses", failing)
+        shop.charge.send(Order(1))
+        dies.take(10)
+        t.advance(LEASE)
+        failing.errors["TAKE"] = ConnectionLost("a test")
+        with pytest.raises(ConnectionLost):
+            loses.take(1, alone=True)
+        failing.errors.clear()
+        loses.recover()
+        t.advance(0.001)
+        assert not loses.take(10).entries
+        [again] = loses.take(1, alone=True).entries
+        assert (again.attempt, again.suspect) == (2, True)
+
+
+@pytest.mark.parametrize("how", ["leaves", "adopts without a reply", "loses the stream"])
+def test_5_a_suspect_of_a_keyed_stream_stays_one_whatever_its_owner_does(how: str) -> None:
+    shop = Shop(key="customer")
+    with shop.app.test() as t:
+        failing = FailingBackend(shop.app.backend, runs=True)
+        [dies], [owner] = t.feeds("dies"), t.feeds("owner", failing)
+        shop.charge.send(Order(1))
+        dies.take(10)
+        t.advance(LEASE + 0.001)
+        if how == "adopts without a reply":
+            failing.errors["ADOPT"] = ConnectionLost("a test")
+            with pytest.raises(ConnectionLost):
+                owner.take(10)
+            failing.errors.clear()
+            owner.recover()
+        else:
+            assert not owner.take(10).entries
+        if how == "loses the stream":
+            t.advance(LEASE + 0.001)
+            owner.renew()
+        if how == "leaves":
+            owner.leave()
+            [owner] = t.feeds("next")
+        assert not owner.take(10).entries
+        [again] = owner.take(1, alone=True).entries
+        assert (again.attempt, again.suspect) == (2, True)
 
 
 def test_6_keys_neither_overlap_nor_overtake() -> None:
@@ -226,6 +322,26 @@ def test_6_a_row_that_another_client_claimed_is_not_overtaken() -> None:
         assert (again.id.encode(), again.attempt) == (row["message_id"], 2)
 
 
+def test_6_a_key_is_served_again_after_its_group_was_destroyed() -> None:
+    shop = Shop(key="customer")
+    with shop.app.test() as t:
+        [feed] = t.feeds("worker")
+        for number, customer in ((1, "ann"), (2, "ann"), (3, "bob")):
+            shop.charge.send(Order(number, customer))
+        outcomes = t.attempt(feed, feed.take(1).entries)
+        t.database.xgroup_destroy("orders", "shop")
+        with pytest.raises(CommandError, match="NOGROUP"):
+            feed.settle(outcomes)
+        feed.forget(outcomes)
+        feed.prepare()
+        feed.recover()
+        for _ in range(3):
+            for entry in feed.take(10).entries:
+                assert feed.settle(t.attempt(feed, [entry])) == [True]
+        assert shop.ran == [(1, 1), (1, 1), (3, 1), (2, 1)]  # the new group begins at the start
+        assert t.pending("orders") == 0
+
+
 def test_6_a_worker_that_leaves_hands_its_keys_over_at_once() -> None:
     shop = Shop(key="customer")
     with shop.app.test() as t:
@@ -238,6 +354,20 @@ def test_6_a_worker_that_leaves_hands_its_keys_over_at_once() -> None:
         assert (entry.attempt, entry.suspect) == (1, False)
         consumers = {one["name"] for one in t.database.xinfo_consumers("orders", "shop")}
         assert b"first" not in consumers
+
+
+def test_7_many_suspects_do_not_hold_retries_back() -> None:
+    shop = Shop()
+    with shop.app.test() as t:
+        [dies], [feed] = t.feeds("dies"), t.feeds("worker")
+        for number in range(301):
+            shop.charge.send(Order(5 if number == 300 else 1))
+        dies.take(300)
+        feed.settle(t.attempt(feed, feed.take(1).entries))
+        assert shop.ran == [(5, 1)]
+        t.advance(LEASE)
+        [again] = feed.take(1).entries
+        assert (again.attempt, again.suspect) == (2, False)
 
 
 @pytest.mark.parametrize("key", [None, "customer"])
@@ -261,6 +391,41 @@ def test_7_delays_are_never_early() -> None:
         t.advance(0.001)
         assert t.run() == 1
         assert t.entries("orders:delayed") == []
+
+
+@pytest.mark.parametrize("key", [None, "customer"])
+def test_7_a_clock_that_is_set_back_or_forward_loses_and_doubles_nothing(key: str | None) -> None:
+    shop = Shop(key)
+    with shop.app.test() as t:
+        [feed] = t.feeds("worker")
+        shop.charge.send(Order(5))
+        outcomes = t.attempt(feed, feed.take(10).entries)
+        t.clock.at_ms -= 3_600_000
+        assert feed.settle(outcomes) == [True]
+        feed.renew()
+        t.clock.at_ms += 2 * 3_600_000
+        for _ in range(2):
+            for entry in feed.take(10).entries:
+                assert feed.settle(t.attempt(feed, [entry])) == [True]
+        assert shop.ran == [(5, 1), (5, 2)]
+        assert (receipts(t), t.pending("orders")) == (["5"], 0)
+
+
+def test_8_a_thousand_workers_share_a_stream_and_leave_no_consumers() -> None:
+    shop = Shop()
+    with shop.app.test() as t:
+        for _ in range(3000):
+            shop.charge.send(Order(1))
+        feeds = [feed for number in range(1000) for feed in t.feeds(f"worker-{number}")]
+        taken = [(feed, entry) for feed in feeds for entry in feed.take(3).entries]
+        assert len({entry.id for _, entry in taken}) == 3000
+        assert len({id(feed) for feed, _ in taken}) == 1000
+        for feed, entry in taken:
+            feed.settle(t.attempt(feed, [entry]))
+        for feed in feeds:
+            feed.leave()
+        assert (len(receipts(t)), t.pending("orders")) == (3000, 0)
+        assert t.database.xinfo_consumers("orders", "shop") == []
 
 
 def test_8_a_drain_leaves_nothing_pending() -> None:

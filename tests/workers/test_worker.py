@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
-import os
 import random
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -18,24 +16,15 @@ from urllib.request import urlopen
 
 import pytest
 
-from penstock.errors import ConnectionLost
 from penstock.work import App, Message, per_second
-from penstock.work.backend import Backend, Word
 from penstock.work.running import lane
 from penstock.work.running.gate import Gate
 from penstock.work.running.metrics import MetricsServer, text_of
 from tests.support.campaign import seed
 from tests.support.servers.penstock_server import running_penstock
 from tests.support.work.backends import NAMES, running_url
-
-SECONDS_MAX = 60.0
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + SECONDS_MAX
-    while not condition():
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.005)
+from tests.support.work.faults import LossyBackend
+from tests.support.work.waiting import SECONDS_MAX, wait_until
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -111,6 +100,25 @@ def test_delays_and_retries_are_never_early(app: App) -> None:
     assert worker.stop()
     assert begun[0] - sent >= 0.299  # the server counts milliseconds
     assert begun[1] - begun[0] >= 0.299  # three quarters of the pause, at least
+
+
+def test_a_rate_holds_for_all_partitions_of_a_worker_together() -> None:
+    app = App("memory:", group="g")
+    ran: list[int] = []
+
+    @app.on("jobs", key="key", partitions=8, rate=per_second(20))
+    def job(payload: dict[str, int]) -> None:
+        ran.append(payload["number"])
+
+    for number in range(60):
+        job.send({"key": number, "number": number})
+    worker = app.worker()
+    begin = time.monotonic()
+    worker.start()
+    wait_until(lambda: len(ran) == 60)
+    assert time.monotonic() - begin >= 1.9  # 20 at once, then 20 a second
+    assert worker.stop()
+    app.close()
 
 
 def test_a_lease_is_renewed_while_a_job_runs_long(app: App) -> None:
@@ -259,35 +267,6 @@ def _sends(job: Any) -> bool:
     return True
 
 
-class LossyBackend:
-    """A backend whose replies are lost now and then: the command has run, the caller cannot know.
-
-    The first reply of each command is always lost.
-    """
-
-    def __init__(self, backend: Backend, dice: random.Random) -> None:
-        self._backend = backend
-        self._dice = dice
-        self.is_lossy = True
-        self.lost: Counter[str] = Counter()
-
-    def work(self, name: str, keys: Sequence[str], arguments: Sequence[Word]) -> Any:
-        reply = self._backend.work(name, keys, arguments)
-        if self.is_lossy and (name not in self.lost or self._dice.random() < 0.1):
-            self.lost[name] += 1
-            raise ConnectionLost("a reply was lost")
-        return reply
-
-    def ask(self, *words: Word) -> Any:
-        return self._backend.ask(*words)
-
-    def wait(self, after: Mapping[str, str], block_ms: int) -> None:
-        self._backend.wait(after, block_ms)
-
-    def close(self) -> None:
-        self._backend.close()
-
-
 def test_lost_replies_lose_and_double_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lane, "PAUSE_SECONDS", 0.001)
     app = App("memory:", group="g")
@@ -322,46 +301,6 @@ def test_lost_replies_lose_and_double_nothing(monkeypatch: pytest.MonkeyPatch) -
     app.close()
 
 
-def test_children_that_die_are_named_and_replaced(
-    caplog: pytest.LogCaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = (
-        "import os, time\n"
-        "from penstock.work import App, Message\n"
-        "app = App('memory:', group='g')\n"
-        "@app.on('jobs', processes=True, concurrency=1, attempts=1, timeout=0.3)\n"
-        "def job(number: int, msg: Message) -> None:\n"
-        "    if number == 1: os._exit(7)\n"
-        "    if number == 2: time.sleep(30)\n"
-        "    msg.send('out', os.getpid())\n"
-    )
-    (tmp_path / "children_of_a_test.py").write_text(text)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *filter(None, [_path()])]))
-    caplog.set_level(logging.WARNING)
-    import children_of_a_test as made  # type: ignore[import-not-found]  # noqa: PLC0415
-
-    worker = made.app.worker()
-    worker.start()
-    for number in (1, 2, 3):
-        made.job.send(number)
-    backend = made.app.backend
-    wait_until(lambda: backend.ask("XLEN", "jobs:dead") == 2)
-    wait_until(lambda: backend.ask("XLEN", "out") == 1)
-    assert worker.stop()
-    found = backend.ask("XRANGE", "jobs:dead", "-", "+").entries()
-    reasons = sorted(dict(zip(f[::2], f[1::2], strict=True))[b"_reason"] for _, f in found)
-    assert reasons[0].startswith(b"ProcessDied: process ")
-    assert reasons[0].endswith(b"ended with code 7")
-    assert reasons[1] == b"TimeoutError: after 0.3 s"
-    assert "outcome=died process" in caplog.text
-    made.app.close()
-
-
-def _path() -> str:
-    return os.environ.get("PYTHONPATH", "")
-
-
 def test_metrics_are_served() -> None:
     app = App("memory:", group="g")
 
@@ -375,6 +314,8 @@ def test_metrics_are_served() -> None:
     address = f"http://127.0.0.1:{served.port}"
     line = 'penstock_work_outcomes_total{stream="jobs",outcome="ack"} 1'
     wait_until(lambda: line in urlopen(f"{address}/metrics").read().decode().splitlines())
+    took = 'penstock_work_attempt_seconds_count{stream="jobs"} 1'
+    assert took in urlopen(f"{address}/metrics").read().decode().splitlines()
     with pytest.raises(HTTPError, match="404"):
         urlopen(f"{address}/other")
     served.close()
@@ -394,3 +335,10 @@ def test_a_suspect_runs_alone() -> None:
     gate.leave(1)
     gate.share()
     assert gate.enter(1, 0)
+    waits = ThreadPoolExecutor(1)
+    alone = waits.submit(gate.be_alone, SECONDS_MAX)
+    gate.stop()
+    assert not alone.result()  # a worker that stops takes no suspects
+    gate.leave(1)
+    assert not gate.be_alone(0)
+    waits.shutdown()

@@ -124,6 +124,7 @@ class App:
         gives them back at once. metrics: a port for Prometheus. Call it in the main thread.
         """
         worker = self.worker(concurrency)
+        served: MetricsServer | None = None
         stop, now = threading.Event(), threading.Event()
 
         def on_signal(*_: object) -> None:
@@ -133,15 +134,17 @@ class App:
         for number in before:
             signal.signal(number, on_signal)
         try:
+            if metrics is not None:
+                served = MetricsServer(
+                    worker, metrics
+                )  # before entries are taken: the port may be in use
             worker.start()
-            served = None if metrics is None else MetricsServer(worker, metrics)
             while not stop.wait(3600):
                 pass
-            finished = worker.stop(drain, now)
+            return worker.stop(drain, now)
+        finally:
             if served is not None:
                 served.close()
-            return finished
-        finally:
             for number, action in before.items():
                 signal.signal(number, action)
 

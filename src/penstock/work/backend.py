@@ -29,6 +29,31 @@ REPLY_SECONDS_MAX = 10  # more than any BLOCK of a worker
 MEMORY = "memory:"
 DIRECTORY = "file:"
 
+# Refusals that pass by themselves, or when somebody repairs the server: the same command may succeed later.
+PASSING = frozenset(
+    (
+        "BUSY",
+        "CLUSTERDOWN",
+        "LOADING",
+        "MASTERDOWN",
+        "MISCONF",
+        "NOREPLICAS",
+        "OOM",
+        "READONLY",
+        "TRYAGAIN",
+    )
+)
+# redis-py removes these codes from the text and makes classes of them.
+_CODES = {
+    "ClusterDownError": "CLUSTERDOWN",
+    "MasterDownError": "MASTERDOWN",
+    "NoPermissionError": "NOPERM",
+    "NoScriptError": "NOSCRIPT",
+    "OutOfMemoryError": "OOM",
+    "ReadOnlyError": "READONLY",
+    "TryAgainError": "TRYAGAIN",
+}
+
 
 class Backend(Protocol):
     """A server, or a database in this process."""
@@ -119,7 +144,9 @@ class ServerBackend:
             if self._has_commands is None:
                 try:
                     self.ask("PENSTOCK", "HELP")
-                except CommandError:
+                except CommandError as error:
+                    if error.code not in ("ERR", "NOPERM"):  # it may be penstock, in another moment
+                        raise
                     self._has_commands = False
                     self._refuse_cluster()
                 else:
@@ -133,10 +160,10 @@ class ServerBackend:
 
 
 def _refusal(text: str, kind: str) -> CommandError:
-    """The error reply of a server."""
-    if kind == "NoScriptError":
-        return CommandError(text, "NOSCRIPT")
-    found = re.match(r"([A-Z]+) (.*)", text, re.S)
+    """The error reply of a server. Redis 6.2 puts the error of a script's command behind a line number."""
+    if kind in _CODES:
+        return CommandError(text, _CODES[kind])
+    found = re.match(r"(?:Error running script.*@user_script: ?\d+: )?([A-Z]+) (.*)", text, re.S)
     return CommandError(found[2], found[1]) if found else CommandError(text)
 
 

@@ -24,6 +24,7 @@ log = logging.getLogger("penstock.work")
 
 ROWS_MAX = 1000
 LOST = "lost"
+_ENDING_MS = 1  # the shortest lease
 REAP_IDLE_MS = 3_600_000  # a consumer without entries that was not seen for this long is removed
 
 
@@ -70,6 +71,8 @@ class Feed:
         self._attempts = handler.options.attempts
         self._held: dict[str, int] = {}
         self._missed: set[str] = set()  # the last renewal found them lost
+        self._released: dict[str, int] = {}  # suspects that were given back, with their attempts
+        self._is_suspect_lost = False  # the reply to a take of a suspect was lost
         self._lock = threading.RLock()
         self.counts: Counter[str] = Counter()  # of outcomes
 
@@ -94,17 +97,28 @@ class Feed:
         keys = [self.stream, dead_key(self.stream), delayed_key(self.stream)]
         mode = "ALONE" if alone else "ANY"
         words = (self._lease_ms, self._attempts, min(count, ROWS_MAX), mode)
-        rows, left, waiting, buried = self._work("TAKE", keys, *words)
+        try:
+            rows, left, waiting, buried = self._work("TAKE", keys, *words)
+        except BaseException:
+            self._is_suspect_lost |= alone
+            raise
         taken = Taken([], bool(left), bool(waiting))
         with self._lock:
             for entry_id, fields, attempt, suspect in rows:
                 entry = Entry(entry_id.decode(), fields, attempt, bool(suspect))
                 self._held[entry.id] = attempt
+                self._released.pop(entry.id, None)
                 taken.entries.append(entry)
-        if buried:
-            self.counts["dead"] += buried
-            log.warning("stream=%s outcome=dead count=%d reason=attempts", self.stream, buried)
+        self._note_buried(buried)
         return taken
+
+    def _note_buried(self, buried: Sequence[bytes]) -> None:
+        """Count and log entries that the server moved to the dead letters."""
+        with self._lock:
+            self.counts["dead"] += len(buried)
+        for entry_id in buried:
+            text = "stream=%s id=%s outcome=dead reason=attempts"
+            log.warning(text, self.stream, entry_id.decode())
 
     def settle(self, outcomes: Sequence[Outcome]) -> list[bool]:
         """Settle outcomes in one step; False for those that are no longer ours.
@@ -152,22 +166,45 @@ class Feed:
         words = ("XPENDING", self.stream, place.group, "-", "+", ROWS_MAX, place.consumer)
         rows = place.backend.ask(*words)
         with self._lock:
-            unknown = [row for row in rows if row[0].decode() not in self._held]
+            unknown = [
+                Entry(row[0].decode(), [], row[3], suspect=self._is_suspect_lost and row[3] > 1)
+                for row in rows
+                if row[0].decode() not in self._held
+                and self._released.get(row[0].decode()) != row[3]
+            ]
         if unknown:
-            self.give_back([(row[0].decode(), row[3]) for row in unknown])
+            self.give_back(unknown)
+        self._is_suspect_lost = False
 
     def held(self) -> int:
         """How many entries are held."""
         with self._lock:
             return len(self._held)
 
-    def give_back(self, entries: Sequence[tuple[str, int]]) -> None:
-        """Return entries whose attempt has not started; it does not count."""
+    def give_back(self, entries: Sequence[Entry]) -> None:
+        """Return entries whose attempt has not started; it does not count. A suspect stays one.
+
+        Raises: CommandError, ConnectionLost.
+        """
+        suspects = [one for one in entries if one.suspect]
         outcomes = [
-            Outcome(entry_id, attempt, RETRY, next_attempt=max(0, attempt - 1))
-            for entry_id, attempt in entries
+            Outcome(one.id, one.attempt, RETRY, next_attempt=max(0, one.attempt - 1))
+            for one in entries
+            if not one.suspect
         ]
-        self.settle(outcomes)
+        if outcomes:
+            self.settle(outcomes)
+        if suspects:
+            self._release(suspects)
+
+    def _release(self, suspects: Sequence[Entry]) -> None:
+        """Let the leases of suspects end. Their rows stay ours: it shows that they are suspects."""
+        with self._lock:
+            for one in suspects:
+                self._held.pop(one.id, None)
+                self._released[one.id] = one.attempt - 1
+        words = [word for one in suspects for word in (one.id, one.attempt, one.attempt - 1)]
+        self._work("RENEW", [self.stream], _ENDING_MS, *words)
 
     def leave(self) -> None:
         """At the end: remove our consumer if it has nothing."""

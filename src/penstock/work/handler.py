@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from penstock.work.app import App
 
 F = TypeVar("F", bound=Callable[..., Any])
-SECONDS_MAX_DELAY = 315_360_000  # ten years
 
 
 class Handler(Generic[F]):
@@ -34,6 +33,10 @@ class Handler(Generic[F]):
         options.check(self.is_async)
         self.name = function.__qualname__
         self.module = function.__module__
+        if options.processes and "<" in self.name:
+            raise ConfigError(
+                f"{self.name}: processes=True needs a function that a child can import by its name"
+            )
         parameters = _parameters(function, names)
         self.takes_payload = bool(parameters) and parameters[0] is not Message
         self.takes_message = Message in parameters
@@ -54,7 +57,8 @@ class Handler(Generic[F]):
         """Add an entry to the stream; return its id, or None if its dedup name was used before.
 
         delay: seconds until workers can take it; it gets another id then. dedup: a name that is used at most
-        once in 24 hours. Raises: BadPayload, CommandError, ConnectionLost (the entry may have been added).
+        once until 24 hours after the entry is due. Raises: BadPayload, TypeError, ValueError, CommandError,
+        ConnectionLost (the entry may have been added).
         """
         with tracing.sending(self.stream) as trace:
             return self._app.send_now(self.sending(payload, delay, dedup, trace))
@@ -70,9 +74,7 @@ class Handler(Generic[F]):
     def sending(
         self, payload: Any, delay: float, dedup: str | None, trace: Sequence[bytes]
     ) -> Sent:
-        """What `send` adds. Raises: BadPayload, ValueError."""
-        if not 0 <= delay <= SECONDS_MAX_DELAY:
-            raise ValueError(f"delay: seconds from 0 to {SECONDS_MAX_DELAY}, not {delay!r}")
+        """What `send` adds. Raises: BadPayload, TypeError, ValueError."""
         return Sent(self.stream_for(payload), [*encode(payload), *trace], delay, dedup)
 
     def stream_for(self, payload: Any) -> str:

@@ -39,6 +39,7 @@ class Parked:
     id: str
     fields: list[bytes]
     begun: int  # attempts
+    counted: int  # the same by the server: one more if an attempt was counted that did not begin
     suspect: bool
     due: float
 
@@ -54,6 +55,7 @@ class KeyedFeed(Feed):
         self._queues: dict[str, deque[Parked]] = {}
         self._keys: dict[str, str] = {}  # of the entries that are parked or running
         self._running: set[str] = set()  # keys
+        self._unsure: dict[str, Parked] = {}  # by id: the reply to the count of an attempt was lost
 
     def take(self, count: int, alone: bool = False) -> Taken:
         if not self._own():
@@ -80,6 +82,12 @@ class KeyedFeed(Feed):
                 self._settled(one, good)
         return accepted
 
+    def forget(self, outcomes: Sequence[Outcome]) -> None:
+        super().forget(outcomes)
+        with self._lock:
+            for one in outcomes:
+                self._settled(one, False)
+
     def renew(self) -> None:
         if self._owned and not self._ask_to_own("KEEP"):
             self._lose()
@@ -91,7 +99,12 @@ class KeyedFeed(Feed):
         with self._lock:
             idle = [parked for _, queue in self._idle() for parked in queue]
         # Rows that wait for their next attempt are not ours: they are refused, and stay as they are.
-        outcomes = [Outcome(one.id, one.begun, RETRY, next_attempt=one.begun) for one in idle]
+        # Suspects stay ours: it shows that they are suspects.
+        outcomes = [
+            Outcome(one.id, one.counted, RETRY, next_attempt=one.begun)
+            for one in idle
+            if not one.suspect
+        ]
         for first in range(0, len(outcomes), ROWS_MAX):
             keys, words = settlement(self.stream, outcomes[first : first + ROWS_MAX])
             self._work("SETTLE", keys, *words)
@@ -99,6 +112,18 @@ class KeyedFeed(Feed):
             self._lose()
         self._place.backend.work("OWN", [self._owner_key], [self._place.consumer, 0])
         super().leave()
+
+    def _release(self, suspects: Sequence[Entry]) -> None:
+        words = [word for one in suspects for word in (one.id, one.attempt, one.attempt - 1)]
+        self._work("RENEW", [self.stream, self._owner_key], self._lease_ms, *words)
+        with self._lock:
+            for one in suspects:
+                self._held.pop(one.id, None)
+                key = self._keys.get(one.id)
+                if key is not None:
+                    head = self._queues[key][0]
+                    head.begun = head.counted = one.attempt - 1
+                    self._running.discard(key)
 
     # --- Ownership ---------------------------------------------------------------------------------
 
@@ -122,6 +147,7 @@ class KeyedFeed(Feed):
             self._owned = False
             self._queues = {key: deque([self._queues[key][0]]) for key in self._running}
             self._keys = {queue[0].id: key for key, queue in self._queues.items()}
+            self._unsure.clear()
 
     # --- Queues ------------------------------------------------------------------------------------
 
@@ -136,11 +162,14 @@ class KeyedFeed(Feed):
         start: Any = b"0-0"
         while start is not None:
             words = (self._lease_ms, self._attempts, start, ROWS_MAX)
-            rows, start = self._work("ADOPT", keys, *words)
+            rows, start, buried = self._work("ADOPT", keys, *words)
+            self._note_buried(buried)
             now = self._place.now()
             for entry_id, fields, begun, suspect, due_in_ms in rows:
                 due = now + due_in_ms / 1000
-                self._park(Parked(entry_id.decode(), fields, begun, bool(suspect), due))
+                parked = Parked(entry_id.decode(), fields, begun, begun, bool(suspect), due)
+                self._make_sure(parked)
+                self._park(parked)
 
     def _read(self, count: int) -> None:
         """Park new entries until enough keys are ready, or nothing is new, or too much is parked."""
@@ -153,9 +182,18 @@ class KeyedFeed(Feed):
             size = min(ROWS_MAX, max(count, 100), PARKED_MAX - len(self._keys))
             rows = self._work("TAKE", keys, self._lease_ms, self._attempts, size, "NEW")[0]
             for entry_id, fields, begun, _ in rows:
-                self._park(Parked(entry_id.decode(), fields, begun, False, 0.0))
+                self._park(Parked(entry_id.decode(), fields, begun, begun, False, 0.0))
             if len(rows) < size:
                 return
+
+    def _make_sure(self, found: Parked) -> None:
+        """Note what the server has counted, if that was not known. We have owned the stream all the time."""
+        with self._lock:
+            known = self._unsure.pop(found.id, None)
+            if known is not None:
+                if found.counted not in (known.counted, known.begun + 1):
+                    known.begun = found.counted
+                known.counted = found.counted
 
     def _park(self, parked: Parked) -> None:
         with self._lock:
@@ -202,7 +240,7 @@ class KeyedFeed(Feed):
         words: list[Word] = []
         for _, parked in ready:
             spent = parked.begun >= self._attempts
-            words += [parked.id, parked.begun, parked.begun + (not spent)]
+            words += [parked.id, parked.counted, parked.begun + (not spent)]
         with self._lock:
             self._running |= {key for key, _ in ready}
         keys = [self.stream, self._owner_key]
@@ -211,7 +249,8 @@ class KeyedFeed(Feed):
         except BaseException:
             with self._lock:
                 self._running -= {key for key, _ in ready}
-                self._lose()
+                self._unsure |= {parked.id: parked for _, parked in ready}
+                self._adopt_at = _NOW
             raise
         entries = []
         spent_outcomes = []
@@ -223,9 +262,12 @@ class KeyedFeed(Feed):
                     self._drop(key)
                 elif parked.begun >= self._attempts:
                     reason = f"{parked.begun} attempts were begun"
+                    if parked.suspect:
+                        reason = f"lease expired in attempt {parked.begun}"
                     spent_outcomes.append(Outcome(parked.id, parked.begun, DEAD, reason=reason))
                 else:
                     parked.begun += 1
+                    parked.counted = parked.begun
                     shown = key[1:] if key.startswith("=") else None
                     entry = Entry(parked.id, parked.fields, parked.begun, parked.suspect, shown)
                     self._held[parked.id] = parked.begun
@@ -246,7 +288,7 @@ class KeyedFeed(Feed):
             self._drop(key)
             return
         head = self._queues[key][0]
-        head.begun = one.next_attempt
+        head.begun = head.counted = one.next_attempt
         head.suspect = False
         head.due = self._place.now() + one.delay
         self._running.discard(key)

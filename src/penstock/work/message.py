@@ -8,28 +8,37 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import PenstockError
 from penstock.work import tracing
-from penstock.work.payload import encode
+from penstock.work.payload import encode, text_of
 
 if TYPE_CHECKING:
     from penstock.work.inbox import Once
 
 
+DELAY_SECONDS_MAX = 315_360_000  # ten years
+
+
 class Dead(PenstockError):
     """Raised by a handler: no more attempts; the entry goes to the dead letters with this reason."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: object) -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason = text_of(reason)
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One entry to add to a stream."""
+    """One entry to add to a stream. Raises: TypeError, ValueError."""
 
     stream: str
     fields: list[bytes]
     delay: float = 0
     dedup: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.stream, str) or not isinstance(self.dedup, str | None):
+            raise TypeError("the names of a stream and of a dedup are of type str")
+        if not 0 <= self.delay <= DELAY_SECONDS_MAX:
+            raise ValueError(f"delay: seconds from 0 to {DELAY_SECONDS_MAX}, not {self.delay!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +71,10 @@ class Message:
     def send(
         self, stream: str, payload: Any, *, delay: float = 0, dedup: str | None = None
     ) -> None:
-        """Add an entry to another stream if and only if this entry is settled as done, in one step."""
+        """Add an entry to another stream if and only if this entry is settled as done, in one step.
+
+        delay, dedup: as in Handler.send. Raises: BadPayload, TypeError, ValueError.
+        """
         with tracing.sending(stream) as trace:
             fields = [*encode(payload), *trace]
         self.sent.append(Sent(self._source.route(stream, payload), fields, delay, dedup))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -30,26 +31,33 @@ def per_second(entries: float) -> Rate:
 
 
 class Limiter:
-    """Counts entries against a rate: a bucket that holds one second's worth."""
+    """Counts entries against a rate: a bucket that holds one second's worth. Lanes share it."""
 
     def __init__(self, rate: Rate, now: float) -> None:
         self._rate = rate.entries
         self._size = max(1.0, rate.entries)
         self._left = self._size
         self._at = now
+        self._lock = threading.Lock()
 
-    def allowed(self, now: float) -> int:
-        """How many entries may be taken now."""
-        self._left = min(self._size, self._left + max(0.0, now - self._at) * self._rate)
-        self._at = now
-        return int(self._left)
+    def reserve(self, wanted: int, now: float) -> int:
+        """How many entries, up to `wanted`, may be taken now. They are counted."""
+        with self._lock:
+            self._left = min(self._size, self._left + max(0.0, now - self._at) * self._rate)
+            self._at = now
+            allowed = min(wanted, int(self._left))
+            self._left -= allowed
+            return allowed
 
-    def spend(self, entries: int) -> None:
-        self._left -= entries
+    def give_back(self, entries: int) -> None:
+        """These were reserved and not taken."""
+        with self._lock:
+            self._left = min(self._size, self._left + entries)
 
     def seconds_until_one(self) -> float:
         """How long until an entry may be taken."""
-        return max(0.0, 1 - self._left) / self._rate
+        with self._lock:
+            return max(0.0, 1 - self._left) / self._rate
 
 
 class GivenOptions(TypedDict, total=False):

@@ -50,8 +50,8 @@ class PayloadType:
         by_name = {name: value for name, value in pairs if name not in tracing.FIELDS}
         try:
             return self._decoded(by_name)
-        except (ValueError, TypeError, msgspec.MsgspecError) as error:
-            raise BadPayload(f"the payload is no {_name(self.kind)}: {error}") from None
+        except Exception as error:  # noqa: BLE001 - the type's own code runs here
+            raise BadPayload(f"the payload is no {_name(self.kind)}: {text_of(error)}") from None
 
     def _decoded(self, by_name: dict[bytes, bytes]) -> Any:
         if self.kind in (bytes, str):
@@ -71,10 +71,22 @@ class PayloadType:
 
 def key_of(payload: Any, name: str) -> str:
     """The key of a payload: an item of a dict, or an attribute. Raises: BadPayload."""
-    found = payload.get(name) if isinstance(payload, dict) else getattr(payload, name, None)
-    if found is None:
+    try:
+        found = payload.get(name) if isinstance(payload, dict) else getattr(payload, name, None)
+        text = None if found is None else str(found)
+    except Exception as error:  # noqa: BLE001 - the type's own code runs here
+        raise BadPayload(f"the key {name!r} cannot be read: {text_of(error)}") from None
+    if text is None:
         raise BadPayload(f"the payload has no key {name!r}")
-    return str(found)
+    return text
+
+
+def text_of(value: object) -> str:
+    """The text of an exception or of another value, also if its __str__ raises."""
+    try:
+        return str(value)
+    except Exception as error:  # noqa: BLE001
+        return f"({type(value).__name__}.__str__ raised {type(error).__name__})"
 
 
 def _is_model(kind: Any) -> bool:

@@ -115,19 +115,22 @@ if not (has_type(dead, 'stream') and has_type(delayed, 'stream')) then
 end
 if owner and not owns(owner, consumer) then return NOT_OWNER end
 redis.call('XPENDING', stream, group, '-', '+', 1)
+-- A script that has written may add without memory: moving and burying come before memory becomes free.
+redis.call('XACK', stream, group, '0-0')
 move_due(stream, delayed)
-local taken, left, buried = {}, 0, 0
-local limit = ({ANY = count, ALONE = 1, NEW = 0})[mode]
-if limit > 0 then
-  local rows = redis.call('XPENDING', stream, group, 'IDLE', WINDOW, '-', '+', count + 100)
+local taken, left, buried = {}, 0, {}
+local limit = mode == 'ALONE' and 1 or count
+local function look(rows, is_first)
   for _, row in ipairs(rows) do
     local id, suspect, begun = row[1], row[2] ~= WAITING, row[4]
     local fields = fields_of(stream, id)
-    if not fields then
+    if mode == 'ANY' and suspect == is_first then
+      -- it was looked at before
+    elseif not fields then
       redis.call('XACK', stream, group, id)
     elseif begun >= attempts then
       bury(stream, dead, group, consumer, id, begun, spent_reason(row), '')
-      buried = buried + 1
+      buried[#buried + 1] = id
     elseif suspect ~= (mode == 'ALONE') then
       if suspect then left = 1 end
     elseif #taken < limit then
@@ -136,6 +139,11 @@ if limit > 0 then
     end
   end
 end
+local function due(limit, ...)
+  return redis.call('XPENDING', stream, group, 'IDLE', WINDOW, '-', '+', limit, ...)
+end
+if mode == 'ANY' then look(due(count + 100, WAITING), true) end
+if mode ~= 'NEW' then look(due(100), false) end
 if mode ~= 'ALONE' and #taken < count then
   local served = redis.call('XREADGROUP', 'GROUP', group, consumer, 'COUNT', count - #taken,
     'STREAMS', stream, '>')
@@ -159,7 +167,7 @@ local start, count = word(), number()
 if not has_type(dead, 'stream') then return redis.error_reply(WRONG) end
 if not owns(owner, consumer) then return NOT_OWNER end
 local rows = redis.call('XPENDING', stream, group, start, '+', count)
-local adopted = {}
+local adopted, buried = {}, {}
 for _, row in ipairs(rows) do
   local id, begun = row[1], row[4]
   local fields = fields_of(stream, id)
@@ -169,15 +177,15 @@ for _, row in ipairs(rows) do
     adopted[#adopted + 1] = {id, fields, begun, 0, math.max(0, WINDOW - row[3])}
   elseif row[2] ~= consumer and begun >= attempts then
     bury(stream, dead, group, consumer, id, begun, spent_reason(row), '')
+    buried[#buried + 1] = id
   else
     claim(stream, group, consumer, {id}, lease, begun)
-    local suspect = row[2] ~= consumer and begun > 0
-    adopted[#adopted + 1] = {id, fields, begun, suspect and 1 or 0, 0}
+    adopted[#adopted + 1] = {id, fields, begun, begun > 0 and 1 or 0, 0}
   end
 end
-if #rows < count then return {adopted, false} end
+if #rows < count then return {adopted, false, buried} end
 local ms, seq = string.match(rows[#rows][1], '^(%d+)-(%d+)$')
-return {adopted, ms .. '-' .. string.format('%.0f', tonumber(seq) + 1)}
+return {adopted, ms .. '-' .. string.format('%.0f', tonumber(seq) + 1), buried}
 """
 
 _RENEW = """
@@ -255,7 +263,9 @@ _OWN = """
 local consumer, lease, keep = word(), number(), word()
 local owner = redis.call('GET', KEYS[1])
 if owner ~= consumer and (keep or owner) then return 0 end
-if lease > 0 then
+if lease > 0 and owner then
+  redis.call('PEXPIRE', KEYS[1], lease) -- not SET: it passes without memory
+elseif lease > 0 then
   redis.call('SET', KEYS[1], consumer, 'PX', lease)
 elseif owner then
   redis.call('DEL', KEYS[1])

@@ -10,7 +10,7 @@ from penstock.work.message import Sent
 from penstock.work.names import dead_key, delayed_key, mark_key
 
 TEXT_BYTES_MAX = 16_384  # of a reason or a traceback
-MARK_MS = 86_400_000  # how long a dedup name is remembered
+MARK_MS = 86_400_000  # how long a dedup name is remembered, after its entry is due
 
 ACK = "ACK"
 RETRY = "RETRY"
@@ -60,7 +60,7 @@ def sending_words(keys: Keys, sent: Sent) -> list[Word]:
         keys.number(delayed_key(sent.stream)) if delay_ms else 0,
         keys.number(mark_key(sent.stream, sent.dedup)) if sent.dedup is not None else 0,
     ]
-    return [*words, delay_ms, MARK_MS, len(sent.fields), *sent.fields]
+    return [*words, delay_ms, delay_ms + MARK_MS, len(sent.fields), *sent.fields]
 
 
 def settlement(stream: str, outcomes: Sequence[Outcome]) -> tuple[list[str], list[Word]]:

@@ -56,9 +56,9 @@ class TestRun:
         self._threads.shutdown()
         self.database.close()
 
-    def feeds(self, consumer: str) -> list[Feed]:
+    def feeds(self, consumer: str, backend: Backend | None = None) -> list[Feed]:
         """The feeds of a worker with this name; for tests of what happens between several workers."""
-        place = Place(self._backend, self._app.group, consumer, self.now)
+        place = Place(backend or self._backend, self._app.group, consumer, self.now)
         feeds = [
             feed_for(place, handler, stream)
             for handler in self._app.handlers.values()

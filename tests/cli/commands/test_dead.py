@@ -79,6 +79,20 @@ def test_an_entry_that_is_gone_is_added_again(orders: CommandLine) -> None:
     assert client.xlen("orders:dead") == 0
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_letter_stays_if_it_cannot_be_given_back(orders: CommandLine, is_there: bool) -> None:
+    first, second = ids(orders)
+    client = orders.server.client
+    client.xgroup_destroy("orders", "g")
+    if not is_there:
+        client.delete("orders")
+        client.set("orders", "no stream")
+    code, said = orders.error("dead", "orders", "redrive", first)
+    assert code == 1
+    assert said.startswith("orders: " + ("NOGROUP" if is_there else "WRONGTYPE"))
+    assert ids(orders) == [first, second]
+
+
 def test_dead_letters_are_dropped(orders: CommandLine) -> None:
     first, second = ids(orders)
     assert orders.lines("dead", "orders", "drop", second) == [f"dropped {second}"]

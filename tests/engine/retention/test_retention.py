@@ -90,6 +90,14 @@ def test_a_rule_ends_where_a_word_is_no_option() -> None:
     assert policy_of((first, second), b"orders") is None
 
 
+def test_entries_that_are_delayed_need_a_rule_of_their_own() -> None:
+    rules = "* age 1d orders:* age 1d *:delayed age 9d"
+    every, orders, named = parse_policies(rules.split())
+    assert policy_of((every, orders), b"orders:delayed") is None
+    assert policy_of((every, orders, named), b"orders:delayed") is named
+    assert policy_of((every, orders, named), b"orders:dead") is every
+
+
 @pytest.mark.parametrize(
     ("rules", "said"),
     [

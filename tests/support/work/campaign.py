@@ -18,6 +18,8 @@ from typing import Any
 import redis
 
 import penstock
+from penstock.errors import CommandError, ConnectionLost
+from penstock.work import App
 from tests.support.servers.penstock_server import penstock_command
 from tests.support.servers.redis_server import client_without_retries, free_port
 from tests.support.work import jobs
@@ -51,17 +53,18 @@ class Campaign:
     port: int = 0
     kills: Counter[str] = field(default_factory=Counter)
     stops: list[tuple[int, float, float]] = field(default_factory=list)  # pid, from, to
+    _sent: int = 0
     _server: subprocess.Popen[bytes] | None = None
     _workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def run(self) -> None:
-        """Send everything, run it under kills, and stop in order."""
+        """Send half of it, run it under kills while the other half is sent, and stop in order."""
         self.port = free_port()
         with sqlite3.connect(self.folder / "effects.db") as database:
             database.execute("CREATE TABLE effects (number INTEGER)")
         try:
             self._start_server()
-            self._send_all()
+            self._send_half()
             self._workers = [self._start_worker() for _ in range(self._worker_count())]
             self._disturb_until_done()
             for worker in self._workers:
@@ -132,16 +135,28 @@ class Campaign:
             [*module, self._where(), str(self.folder), str(self.port)], "workers.log"
         )
 
-    def _send_all(self) -> None:
+    def _send_half(self) -> None:
         embedded = self.name == "embedded"
         with penstock.open(self._where()) if embedded else _client(self.port) as to:
             pipe = to.pipeline(transaction=False)
-            for number in range(self.entries):
-                data = json.dumps({"number": number, "key": number // 2 % jobs.KEYS})
+            self._sent = self.entries // 2
+            for number in range(self._sent):
+                data = json.dumps(jobs.payload_of(number))
                 pipe.xadd(jobs.STREAMS[number % 2], {"data": data})
                 if number % 1000 == 999:
                     pipe.execute()
             pipe.execute()
+
+    def _send_some(self, app: App) -> None:
+        """Send a few of the other half. A lost reply does no harm: each has a name that is used once."""
+        last = min(self.entries, self._sent + max(20, self.entries // 100))
+        while self._sent < last:
+            handler = app.handlers[jobs.STREAMS[self._sent % 2]]
+            try:
+                handler.send(jobs.payload_of(self._sent), dedup=str(self._sent))
+            except (CommandError, ConnectionLost):
+                return  # the server was killed
+            self._sent += 1
 
     # --- Disturbing --------------------------------------------------------------------------------
 
@@ -149,7 +164,9 @@ class Campaign:
         deadline = time.monotonic() + SECONDS_MAX_PER_1000 * (1 + self.entries / 1000)
         next_kill = time.monotonic() + 1
         last = max(3, self.entries // 400)  # then they may finish
-        while not self._is_done():
+        app = jobs.make_app(f"redis://127.0.0.1:{self.port}", self.folder)
+        while self._sent < self.entries or not self._is_done():
+            self._send_some(app)
             assert time.monotonic() < deadline, f"not done: {self.left()}"
             for at, worker in enumerate(self._workers):
                 if worker.poll() is not None:
@@ -158,6 +175,7 @@ class Campaign:
                 self._disturb()
                 next_kill = time.monotonic() + 1 + self.dice.random() * 2
             time.sleep(0.05)
+        app.close()
 
     def _disturb(self) -> None:
         servers = [] if self._server is None else ["server"]

@@ -41,6 +41,11 @@ def fails_first(number: int) -> bool:
     return number % 200 in (42, 143)
 
 
+def payload_of(number: int) -> dict[str, int]:
+    """What is sent under a number."""
+    return {"number": number, "key": number // 2 % KEYS}
+
+
 def make_app(where: Any, folder: Path) -> App:
     """The App; `folder` has its files."""
     app = App(where, group=GROUP)
@@ -55,16 +60,18 @@ def make_app(where: Any, folder: Path) -> App:
         note("begin", payload, msg)
         if is_poison(number):
             os._exit(9)
-        if is_long(number) and msg.attempt == 1:
-            time.sleep(5 * LEASE)
-        if fails_first(number) and msg.attempt == 1:
-            raise ValueError("the first attempt")
-        database = sqlite3.connect(folder / "effects.db", timeout=30)
-        with msg.once(database) as new:
-            if new:
-                database.execute("INSERT INTO effects VALUES (?)", (number,))
-        database.close()
-        note("end", payload, msg)
+        try:
+            if is_long(number) and msg.attempt == 1:
+                time.sleep(5 * LEASE)
+            if fails_first(number) and msg.attempt == 1:
+                raise ValueError("the first attempt")
+            database = sqlite3.connect(folder / "effects.db", timeout=30)
+            with msg.once(database) as new:
+                if new:
+                    database.execute("INSERT INTO effects VALUES (?)", (number,))
+            database.close()
+        finally:
+            note("end", payload, msg)
         msg.send("receipts", number)
 
     options: dict[str, Any] = {"attempts": ATTEMPTS, "backoff": (0.05, 0.2), "lease": LEASE}

@@ -83,7 +83,10 @@ class Player:
         keys = [STREAM, DEAD, DELAYED, *([OWNER] if word == "NEW" else [])]
         words = ("g", consumer, HOUR_MS, 3, 1 + place, word)
         rows, left, waiting, buried = self._work("TAKE", keys, *words)
-        return [self._noted(consumer, rows), left, waiting, buried]
+        return [self._noted(consumer, rows), left, waiting, self._named(buried)]
+
+    def _named(self, ids: list[bytes]) -> list[str | None]:
+        return [self._names.get(entry_id.decode()) for entry_id in ids]
 
     def _noted(self, consumer: str, rows: list[Any]) -> list[Any]:
         shown = []
@@ -124,9 +127,9 @@ class Player:
 
     def _adopt(self, consumer: str, place: int, *_: Any) -> Any:
         keys = [STREAM, DEAD, OWNER]
-        rows, more = self._work("ADOPT", keys, "g", consumer, HOUR_MS, 3, "0-0", 1 + place)
+        rows, more, buried = self._work("ADOPT", keys, "g", consumer, HOUR_MS, 3, "0-0", 1 + place)
         due = [row[4] > 0 for row in rows]
-        return [self._noted(consumer, rows), due, more is None]
+        return [self._noted(consumer, rows), due, more is None, self._named(buried)]
 
     def _reap(self, consumer: str, place: int, *_: Any) -> Any:
         named = [consumer] if place % 2 else []

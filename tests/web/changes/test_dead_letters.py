@@ -50,6 +50,22 @@ def test_an_entry_that_is_gone_is_added_again(stream_of_ten: Live) -> None:
     assert client.xrevrange("s", count=1)[0][1] == {b"n": b"77"}
 
 
+def test_a_letter_stays_if_its_entry_is_deleted_meanwhile(stream_of_ten: Live) -> None:
+    client = stream_of_ten.client
+    client.xack("s", "g", "1-0")
+    client.xadd("s:dead", FACTS | {"n": "1", "_source_id": "1-0"})
+
+    async def redrive_late(server: ServerClient) -> None:
+        chosen = await dead_letters_of(server, b"s")
+        change = await plan_redrive_dead(server, b"s", chosen)
+        await server.change(Session(Role.OPERATOR), "XDEL", "s", "1-0")
+        with pytest.raises(Refused, match="XCLAIM had no effect"):
+            await carry_out(server, Session(Role.OPERATOR), change)
+
+    stream_of_ten.ask(redrive_late, allow_writes=True)
+    assert client.xlen("s:dead") == 1
+
+
 @pytest.mark.parametrize(
     ("fields", "said"),
     [

@@ -6,10 +6,9 @@ import os
 from enum import StrEnum
 from typing import Annotated
 
-import redis
 import typer
 
-from penstock.cli.connect import URL_DEFAULT, Json, ServerConnection, Url, refusal
+from penstock.cli.connect import URL_DEFAULT, Json, ServerConnection, Url
 from penstock.cli.terminal.entries import StreamEntry, entries
 from penstock.cli.terminal.outcome import Failure, example
 from penstock.cli.terminal.output import Stdout, TableColumn
@@ -124,7 +123,10 @@ def _show(name: bytes, entry: StreamEntry, json: bool, output: Stdout) -> None:
 
 
 def _redrive(server: ServerConnection, name: bytes, entry: StreamEntry) -> str:
-    """Give an entry back to its group, or add it again; remove the dead letter in the same step."""
+    """Give an entry back to its group, or add it again; then remove the dead letter.
+
+    These are two steps, because a transaction would remove it even if the first one were refused.
+    """
     facts = facts_of(entry.fields)
     try:
         source, source_id, group = (
@@ -134,8 +136,7 @@ def _redrive(server: ServerConnection, name: bytes, entry: StreamEntry) -> str:
         raise Failure(f"{entry.id} has no field {harmless(error.args[0])}") from None
     there = entries(source, server.ask("XRANGE", source, source_id, source_id, about=source))
     again = claim_words(source, group, source_id) if there else add_words(source, entry.fields)
-    replies = server.ask_all([("MULTI",), again, drop_words(name, entry.id), ("EXEC",)])
-    for reply in replies:
-        if isinstance(reply, redis.RedisError):
-            raise refusal(reply, source)
+    if not server.ask(*again, about=source):
+        raise Failure(f"{entry.id} is no longer in {harmless(source)}: try again")
+    server.ask(*drop_words(name, entry.id), about=name)
     return harmless(source)

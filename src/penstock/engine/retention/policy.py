@@ -4,6 +4,9 @@
     pattern  options                                     the next rule
 
 A rule ends where a word stands that is no option. The first rule whose pattern matches a stream's name holds.
+
+Entries in `orders:delayed` wait for their time (PENSTOCK SEND), so `orders:*` is not about them: only a
+pattern that itself ends in `:delayed` is.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from penstock.errors import CommandError
 
 OPTIONS = ("age", "bytes", "length", "acked", "idle-group", "force")
 _COUNT_MAX = 2**63 - 1
+_DELAYED = ":delayed"
 
 
 class Policy:
@@ -50,6 +54,8 @@ class Policy:
 
     def matches(self, key: bytes) -> bool:
         """Tell whether this rule is about a stream."""
+        if key.endswith(_DELAYED.encode()) and not self.pattern.endswith(_DELAYED):
+            return False
         return self.pattern == "*" or self._glob.matches(key)
 
     def set(self, option: str, text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.core.frame import Frame
+from penstock.engine.commands.work.settle import settle_adds
 from penstock.engine.table import Command, Flags
 from penstock.errors import (
     CommandError,
@@ -63,7 +64,7 @@ def refusal_or_none(session: Session, command: Command, frame: Frame) -> Command
         denial = session.permissions.denial_or_none(command, frame)
         if denial is not None:
             return session.server.users.refuse(session, command, frame, denial)
-    if session.server.state & OUT_OF_MEMORY and _takes_memory(session, command):
+    if session.server.state & OUT_OF_MEMORY and _takes_memory(session, command, frame):
         return CommandError("command not allowed when used memory > 'maxmemory'.", "OOM")
     if session.server.state & (DISK_FAILED | SAVE_FAILED) and (
         _writes(session, command) or _is_failing_ping(session, command)
@@ -115,8 +116,10 @@ def _needs_replicas(session: Session, command: Command) -> bool:
     return _writes(session, command)
 
 
-def _takes_memory(session: Session, command: Command) -> bool:
+def _takes_memory(session: Session, command: Command, frame: Frame) -> bool:
     """Tell whether a command may need memory, for itself or for the queue of its transaction."""
+    if command.name == "PENSTOCK SETTLE" and settle_adds(frame):
+        return True  # acknowledging alone must pass: it lets memory become free
     transaction = session.transaction
     if transaction is None or command.flags & Flags.DENY_OOM:
         return bool(command.flags & Flags.DENY_OOM)

@@ -45,7 +45,14 @@ async def plan_redrive_dead(server: ServerClient, stream: bytes, chosen: Sequenc
     if claimed:
         effects.insert(0, f"gives {entries_text(claimed)} back, with all attempts")
     warnings = ("all groups of the stream see entries that are added again",) if added else ()
-    return Change("Redrive dead letters", tuple(commands), tuple(effects), warnings)
+    # An entry may be deleted by the time it is claimed: then its letter must stay.
+    return Change(
+        "Redrive dead letters",
+        tuple(commands),
+        tuple(effects),
+        warnings,
+        each_needs_all_before=True,
+    )
 
 
 def _origin(entry: Entry) -> tuple[bytes, bytes, bytes]:

@@ -39,12 +39,16 @@ _NEW_ID = re.compile(r"\*|\d+(-(\d+|\*))?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A title, the commands, and their effects as text."""
+    """A title, the commands, and their effects as text.
+
+    `each_needs_all_before`: a command that had no effect (an empty list) ends the change.
+    """
 
     title: str
     commands: tuple[tuple[Word, ...], ...]
     effects: tuple[str, ...]
     warnings: tuple[str, ...] = field(default=())
+    each_needs_all_before: bool = False
 
     @property
     def command_lines(self) -> list[str]:
@@ -57,7 +61,10 @@ async def carry_out(server: ServerClient, session: Session, change: Change) -> l
     replies: list[Reply] = []
     for words in change.commands:
         try:
-            replies.append(await server.change(session, *words))
+            reply = await server.change(session, *words)
+            if change.each_needs_all_before and reply == []:
+                raise Refused(f"{_shown(words[0])} had no effect")
+            replies.append(reply)
         except (Refused, ServerUnreachable) as error:
             if not replies:
                 raise

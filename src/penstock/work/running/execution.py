@@ -10,15 +10,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Protocol
 
-from penstock.work.feed import Entry
+from penstock.work.feed import Entry, log
 from penstock.work.handler import Handler
 from penstock.work.message import Source
-from penstock.work.running.attempts import Attempt, given_back
-from penstock.work.running.children import Child
+from penstock.work.running.attempts import Attempt, given_back, not_begun
+from penstock.work.running.children import CannotStart, Child
 from penstock.work.settlement import Outcome
 
 Done = Callable[[list[Outcome]], None]
 CANCEL_SECONDS_MAX = 5.0
+START_PAUSE_SECONDS = 5.0
 
 
 class Execution(Protocol):
@@ -139,12 +140,15 @@ class InThreads:
 
 
 class InChildren:
-    """Attempts of a plain function in child processes, which are started once and used again."""
+    """Attempts of a plain function in child processes, which are started once and used again.
+
+    If a child cannot start, its entry is given back for a while: the attempt has not begun.
+    """
 
     def __init__(self, handler: Handler[Any], concurrency: int) -> None:
         self._handler = handler
         self._pool = ThreadPoolExecutor(concurrency, thread_name_prefix="penstock-child")
-        self._free: queue.SimpleQueue[Child] = queue.SimpleQueue()
+        self._free: queue.SimpleQueue[Child | None] = queue.SimpleQueue()  # None: start one
         self._all: set[Child] = set()
         self._lock = threading.Lock()
         self._ended = False
@@ -152,30 +156,38 @@ class InChildren:
             self._free.put(self._new())
 
     def _new(self) -> Child:
+        """Start a child. Raises: CannotStart."""
         child = Child(self._handler)
         with self._lock:
-            self._all.add(child)
-        return child
+            if not self._ended:
+                self._all.add(child)
+                return child
+        child.kill()
+        raise CannotStart("the worker ends")
 
     def start(self, source: Source, entries: list[Entry], done: Done) -> None:
         self._pool.submit(self._run, source, entries, done)
 
     def _run(self, source: Source, entries: list[Entry], done: Done) -> None:
         child = self._free.get()
-        outcomes = child.run(source, entries)
+        try:
+            child = child or self._new()
+            outcomes = child.run(source, entries)
+        except CannotStart as error:
+            log.error("stream=%s %s", source.stream, error)
+            outcomes = not_begun(entries, START_PAUSE_SECONDS, "no child process could start")
         if self._ended:
             outcomes = given_back(entries)
-        elif child.is_alive:
-            self._free.put(child)
-        else:
+        elif child is not None and not child.is_usable:
             with self._lock:
                 self._all.discard(child)
-            self._free.put(self._new())
+            child = None
+        self._free.put(child)
         done(outcomes)
 
     def end(self) -> None:
-        self._ended = True
         with self._lock:
+            self._ended = True
             children = list(self._all)
         for child in children:
             child.process.kill()

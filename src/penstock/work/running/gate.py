@@ -17,6 +17,7 @@ class Gate:
     def __init__(self) -> None:
         self._running = 0
         self._alone = False
+        self._stopped = False
         self._changed = threading.Condition()
 
     def enter(self, count: int, seconds: float) -> bool:
@@ -36,19 +37,28 @@ class Gate:
     def be_alone(self, seconds: float) -> bool:
         """Wait until nothing runs, then announce one entry.
 
-        False if that takes too long, or another lane is alone.
+        False if that takes too long, if another lane is alone, or if the worker stops.
         """
         deadline = time.monotonic() + seconds
         with self._changed:
-            if self._alone:
+            if self._alone or self._stopped:
                 return False
             self._alone = True
-            if self._changed.wait_for(lambda: self._running == 0, deadline - time.monotonic()):
+            self._changed.wait_for(
+                lambda: self._running == 0 or self._stopped, deadline - time.monotonic()
+            )
+            if self._running == 0 and not self._stopped:
                 self._running = 1
                 return True
             self._alone = False
             self._changed.notify_all()
             return False
+
+    def stop(self) -> None:
+        """The worker stops: no suspect is taken any more."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
 
     def share(self) -> None:
         """No longer alone."""

@@ -18,14 +18,16 @@ from typing import Any
 
 from penstock.core.stream import EntryRange
 from penstock.errors import CommandError, ConnectionLost, DatabaseClosed
-from penstock.work.backend import Backend
+from penstock.metrics.histogram import Histogram
+from penstock.work.backend import PASSING, Backend
 from penstock.work.feed import Entry, Feed, Taken, log
 from penstock.work.names import delayed_key
 from penstock.work.options import Limiter
+from penstock.work.payload import text_of
 from penstock.work.running.attempts import failed
 from penstock.work.running.execution import Done, Execution
 from penstock.work.running.gate import Gate
-from penstock.work.settlement import Outcome
+from penstock.work.settlement import DEAD, Outcome
 
 PAUSE_SECONDS = 0.5  # after a failure; doubles up to the next
 PAUSE_SECONDS_MAX = 5.0
@@ -37,15 +39,17 @@ SETTLE_MAX = 500
 GATHER_SECONDS = 0.002  # for more free slots, so that one take fills several
 TAKER_SECONDS_MAX = 3.0
 _END = None
+SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What the lanes of a worker share."""
+    """What the lanes of a handler share; all but the limiter also with other handlers."""
 
     backend: Backend
     gate: Gate
     stopping: threading.Event
+    limiter: Limiter | None = None
 
 
 class Lane:
@@ -62,14 +66,15 @@ class Lane:
         self._free = concurrency
         self._enough = (concurrency + 1) // 2  # free slots that are worth a take
         self._slots = threading.Condition()
+        self.seconds = Histogram(SECONDS)  # of attempts
         self._outcomes: queue.SimpleQueue[list[Outcome] | None] = queue.SimpleQueue()
-        self._limiter: Limiter | None = None
-        if self._options.rate is not None:
-            self._limiter = Limiter(self._options.rate, time.monotonic())
+        self._limiter = setting.limiter
+        self._later: list[Outcome] = []  # the server has no memory for what they add
         self._settled = threading.Condition()
         self._settlements = 0  # so that a wait for new entries ends when a key becomes free
         self._alone_after = 0.0
         self._was_empty = False  # the last take found nothing
+        self._problem = ""  # why the last take failed, if that was not expected
         name = f"penstock-{feed.stream}"
         self._taker = threading.Thread(target=self._take_all, name=name, daemon=True)
         self._settler = threading.Thread(
@@ -101,6 +106,19 @@ class Lane:
         except (CommandError, ConnectionLost, DatabaseClosed) as error:
             log.warning("stream=%s cannot leave: %s", self.feed.stream, error)
 
+    def problem(self) -> str:
+        """Why this stream is not served, if that is no matter of its server; else empty."""
+        if not (self._taker.is_alive() and self._settler.is_alive()):
+            return f"stream={self.feed.stream} a thread has ended"
+        return self._problem
+
+    def _log(self, what: str, error: Exception) -> None:
+        """Log a failure: with its traceback if nobody expects it."""
+        expected = isinstance(error, CommandError | ConnectionLost)
+        text = f"stream={self.feed.stream} {what}: {text_of(error)}"
+        log.error("%s", text, exc_info=None if expected else error)
+        self._problem = "" if expected else text
+
     # --- Taking ------------------------------------------------------------------------------------
 
     def _take_all(self) -> None:
@@ -115,15 +133,16 @@ class Lane:
                     is_sound = True
                 self._take_once()
                 pause = PAUSE_SECONDS
+                self._problem = ""
             except DatabaseClosed:
                 return
-            except (CommandError, ConnectionLost) as error:
+            except Exception as error:  # noqa: BLE001 - the stream must not stand still
                 if isinstance(error, CommandError) and error.code == "NOGROUP":
                     log.warning(
                         "stream=%s the group is gone: created again from 0", self.feed.stream
                     )
                 else:
-                    log.error("stream=%s cannot take: %s", self.feed.stream, error)
+                    self._log("cannot take", error)
                 is_sound = False
                 stopping.wait(pause)
                 pause = min(PAUSE_SECONDS_MAX, pause * 2)
@@ -136,24 +155,34 @@ class Lane:
             return
         gate = self._setting.gate
         if not gate.enter(wanted, 0.5):
+            self._reserve_less(wanted)
             return
         settlements = self._settlements
         taken = Taken()
         started = 0
+        failure: Exception | None = None
         try:
             # Before the take: what is added after it is noticed by the wait.
             after = self._ends() if self._was_empty else None
             taken = self.feed.take(wanted)
             self._was_empty = not taken.entries
             if taken.entries and self._options.batch is not None:
-                self._fill(taken, wanted)
+                try:
+                    self._fill(taken, wanted)
+                except Exception as error:  # noqa: BLE001 - what was taken runs first
+                    failure = error
             if self._setting.stopping.is_set():
                 self._give_back(taken.entries)
                 return
             started = self._start(taken.entries)
         finally:
             gate.leave(wanted - started)
-        if taken.suspects_left and time.monotonic() >= self._alone_after:
+            self._reserve_less(wanted - len(taken.entries))
+        if failure is not None:
+            raise failure
+        if taken.suspects_left and self._options.processes:
+            self._take_for_child()
+        elif taken.suspects_left and time.monotonic() >= self._alone_after:
             self._take_alone()
         elif after is not None and not taken.entries:
             self._wait_for_more(after, taken, settlements)
@@ -161,10 +190,13 @@ class Lane:
     def _give_back(self, entries: list[Entry]) -> None:
         """Entries were taken while the worker stopped: they have not started, and do not count."""
         if entries:
-            self.feed.give_back([(entry.id, entry.attempt) for entry in entries])
+            self.feed.give_back(entries)
 
     def _wait_for_slots(self) -> int:
         """The number of free slots. If few are free, wait a moment for more."""
+        if len(self._later) >= SETTLE_MAX:  # first the server must have memory for these
+            self._setting.stopping.wait(PAUSE_SECONDS)
+            return 0
         with self._slots:
             self._slots.wait_for(lambda: self._free > 0, 0.5)
             if self._free:
@@ -175,10 +207,14 @@ class Lane:
         """How many entries to take: for the free slots, or one batch; as the rate allows."""
         wanted = slots if self._options.batch is None or not slots else self._options.batch
         if self._limiter is not None and wanted:
-            wanted = min(wanted, self._limiter.allowed(time.monotonic()))
+            wanted = self._limiter.reserve(wanted, time.monotonic())
             if not wanted:
                 self._setting.stopping.wait(self._limiter.seconds_until_one())
         return wanted
+
+    def _reserve_less(self, entries: int) -> None:
+        if self._limiter is not None:
+            self._limiter.give_back(entries)
 
     def _fill(self, taken: Taken, wanted: int) -> None:
         """Wait a little for a batch to become full."""
@@ -201,8 +237,6 @@ class Lane:
             fresh = [entry for entry in entries if entry.attempt == 1]
             groups = [[entry] for entry in entries if entry.attempt > 1]
             groups += [fresh] if fresh else []
-        if self._limiter is not None:
-            self._limiter.spend(len(entries))
         started = 0
         for group in groups:
             with self._slots:  # a failed batch becomes more groups than there are slots
@@ -214,10 +248,13 @@ class Lane:
         return started
 
     def _done_with(self, group: list[Entry], ended: threading.Event | None = None) -> Done:
+        begin = time.monotonic()
+
         def done(outcomes: list[Outcome]) -> None:
             self._outcomes.put(outcomes)
             self._setting.gate.leave(len(group))
             with self._slots:
+                self.seconds.note(time.monotonic() - begin)
                 self._free += 1
                 if self._free == 1 or self._free >= self._enough:
                     self._slots.notify_all()
@@ -226,24 +263,41 @@ class Lane:
 
         return done
 
+    def _take_for_child(self) -> None:
+        """Run one suspect beside others: it can end its own child only."""
+        gate = self._setting.gate
+        if not self._wait_for_slots() or not gate.enter(1, 0.5):
+            return
+        started = 0
+        try:
+            entries = self.feed.take(1, alone=True).entries
+            if self._setting.stopping.is_set():
+                self._give_back(entries)
+            else:
+                started = self._start(entries)
+        finally:
+            gate.leave(1 - started)
+
     def _take_alone(self) -> None:
         """Run one suspect while nothing else runs in this process."""
         gate = self._setting.gate
         if not gate.be_alone(self._options.lease):
             self._alone_after = time.monotonic() + self._options.lease
             return
-        entries: list[Entry] = []
+        started = 0
         try:
             entries = self.feed.take(1, alone=True).entries
-            if entries:
+            if self._setting.stopping.is_set():
+                self._give_back(entries)
+            elif entries:
                 ended = threading.Event()
                 with self._slots:
                     self._free -= 1
+                started = 1
                 self._execution.start(self.feed.source, entries, self._done_with(entries, ended))
                 ended.wait()
         finally:
-            if not entries:
-                gate.leave(1)
+            gate.leave(1 - started)
             gate.share()
 
     def _wait_for_more(self, after: dict[str, str], taken: Taken, settlements: int) -> None:
@@ -267,56 +321,74 @@ class Lane:
     # --- Settling ----------------------------------------------------------------------------------
 
     def _settle_all(self) -> None:
-        while True:
-            first = self._outcomes.get()
-            if first is _END:
-                return
-            batch = list(first)
-            ends = False
-            while len(batch) < SETTLE_MAX and not self._outcomes.empty():
-                more = self._outcomes.get()
-                if more is _END:
-                    ends = True
-                    break
-                batch += more
-            self._settle(batch)
+        ends = False
+        while not ends:
+            batch, ends = self._gather()
+            self._later = self._settle(batch + self._later)
             with self._settled:
                 self._settlements += 1
                 self._settled.notify_all()
-            if ends:
-                return
 
-    def _settle(self, batch: list[Outcome]) -> None:
-        """Settle outcomes, again and again until there is an answer."""
+    def _gather(self) -> tuple[list[Outcome], bool]:
+        """Wait for outcomes, not for long if others wait for memory; tell whether the lane ends."""
+        batch: list[Outcome] = []
+        try:
+            more = self._outcomes.get(timeout=PAUSE_SECONDS_MAX if self._later else None)
+            while more is not _END:
+                batch += more
+                if len(batch) >= SETTLE_MAX:
+                    return batch, False
+                more = self._outcomes.get_nowait()
+        except queue.Empty:
+            return batch, False
+        return batch, True
+
+    def _settle(self, batch: list[Outcome]) -> list[Outcome]:
+        """Settle outcomes, again and again until there is an answer; return those that need memory."""
         pause = PAUSE_SECONDS
-        while True:
+        while batch:
             try:
                 self.feed.settle(batch)
             except DatabaseClosed:
-                return
-            except (CommandError, ConnectionLost) as error:
-                log.error("stream=%s cannot settle: %s", self.feed.stream, error)
-                if isinstance(error, CommandError) and self._is_refused(batch, error):
-                    return
+                break
+            except Exception as error:  # noqa: BLE001 - whatever a handler sends, the others are settled
+                self._log("cannot settle", error)
+                if isinstance(error, CommandError) and error.code == "OOM":
+                    # Acknowledging needs no memory, and may free some.
+                    heavy = [one for one in batch if _adds(one)]
+                    if heavy:
+                        return self._settle([one for one in batch if not _adds(one)]) + heavy
+                left = self._refused(batch, error)
+                if left is not None:
+                    return left
                 time.sleep(pause)
                 pause = min(PAUSE_SECONDS_MAX, pause * 2)
             else:
-                return
+                break
+        return []
 
-    def _is_refused(self, batch: list[Outcome], error: CommandError) -> bool:
-        """Handle a refusal that does not pass by itself; False for any other."""
-        if error.code == "NOGROUP":
+    def _refused(self, batch: list[Outcome], error: Exception) -> list[Outcome] | None:
+        """Handle a refusal that does not pass by itself, as _settle does; None for any other."""
+        code = error.code if isinstance(error, CommandError) else ""
+        if isinstance(error, ConnectionLost) or code in PASSING:
+            return None
+        if code == "NOGROUP":
             self.feed.forget(batch)  # with the group, everything that was pending is gone
-            return True
-        if error.code != "WRONGTYPE" or not any(one.sent for one in batch):
-            return False
-        if len(batch) > 1:  # one of them sends to a key that is not a stream: find it
-            for one in batch:
-                self._settle([one])
-        else:
+        elif len(batch) > 1:  # perhaps one of them sends what the server refuses: find it
+            return [left for one in batch for left in self._settle([one])]
+        elif batch[0].sent:
             entry = Entry(batch[0].id, [], batch[0].attempt)
-            self._settle(failed(self.feed.handler, [entry], error))
-        return True
+            return self._settle(failed(self.feed.handler, [entry], error))
+        elif isinstance(error, CommandError):
+            return None  # the stream itself or its dead letters: somebody has to repair the server
+        else:
+            self.feed.forget(batch)  # its lease will end
+        return []
+
+
+def _adds(one: Outcome) -> bool:
+    """Tell whether settling an outcome adds entries."""
+    return one.kind == DEAD or bool(one.sent)
 
 
 def _last_id(found: list[Any] | EntryRange) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from penstock.metrics.listener import Answer
-from penstock.metrics.text import CONTENT_TYPE, COUNTER, GAUGE, Page
+from penstock.metrics.text import CONTENT_TYPE, COUNTER, GAUGE, HISTOGRAM, Page
 from penstock.metrics.threaded import ThreadedListener
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ def text_of(worker: Worker) -> str:
     held = page.family("penstock_work_held", GAUGE, "Entries that this worker holds.")
     for stream, count in worker.held_counts():
         held.add(count, stream=stream)
+    seconds = page.family("penstock_work_attempt_seconds", HISTOGRAM, "Time of attempts.")
+    for stream, histogram in worker.durations():
+        seconds.add_histogram(histogram, stream=stream)
     return page.text()
 
 
@@ -34,6 +38,9 @@ class MetricsServer:
             return Answer(text_of(worker), content_type=CONTENT_TYPE)
 
         async def health() -> Answer:
+            problems = worker.problems()
+            if problems:
+                return Answer("\n".join([*problems, ""]), HTTPStatus.SERVICE_UNAVAILABLE)
             return Answer("ok\n")
 
         self._listener = ThreadedListener({"/metrics": metrics, "/healthz": health}, port)

@@ -11,11 +11,13 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import CommandError, ConfigError, ConnectionLost, DatabaseClosed
+from penstock.metrics.histogram import Histogram
 from penstock.work.feed import Feed, Place, log
 from penstock.work.handler import Handler
 from penstock.work.keyed import KeyedFeed
 from penstock.work.message import Source
 from penstock.work.names import consumer_name
+from penstock.work.options import Limiter
 from penstock.work.running.execution import Execution, InChildren, InLoop, InThreads, Loop
 from penstock.work.running.gate import Gate
 from penstock.work.running.lane import Lane, Setting
@@ -40,6 +42,7 @@ class Worker:
         self._app = app
         self._concurrency = concurrency
         self._stopping = threading.Event()
+        self._started = threading.Event()
         self._ended = threading.Event()
         self._gate = Gate()
         self._loop: Loop | None = None
@@ -51,7 +54,12 @@ class Worker:
     def start(self) -> None:
         """Check the streams, then start. Raises: CommandError, ConnectionLost."""
         place = Place(self._app.backend, self._app.group, self.consumer, time.monotonic)
-        setting = Setting(self._app.backend, self._gate, self._stopping)
+        settings = {
+            handler.stream: Setting(
+                self._app.backend, self._gate, self._stopping, _limiter_or_none(handler)
+            )
+            for handler in self._app.handlers.values()
+        }
         feeds = [
             (feed_for(place, handler, stream), handler)
             for handler in self._app.handlers.values()
@@ -63,15 +71,22 @@ class Worker:
             default = ASYNC_CONCURRENCY_DEFAULT if handler.is_async else CONCURRENCY_DEFAULT
             concurrency = handler.options.concurrency or self._concurrency or default
             self._executions.append(self._execution(handler, concurrency))
-            self._lanes.append(Lane(setting, feed, self._executions[-1], concurrency))
-        self._threads.append(threading.Thread(target=self._renew_all, daemon=True))
+            self._lanes.append(
+                Lane(settings[handler.stream], feed, self._executions[-1], concurrency)
+            )
+        self._threads.append(
+            threading.Thread(target=self._renew_all, name="penstock-renew", daemon=True)
+        )
         for handler, schedule in self._app.schedules:
             given = (handler, schedule, time.time, self._stopping)
-            self._threads.append(threading.Thread(target=keep_sending, args=given, daemon=True))
+            name = f"penstock-{handler.stream}-schedule"
+            made = threading.Thread(target=keep_sending, args=given, name=name, daemon=True)
+            self._threads.append(made)
         for thread in self._threads:
             thread.start()
         for lane in self._lanes:
             lane.start()
+        self._started.set()
         log.info("worker=%s group=%s streams=%d", self.consumer, self._app.group, len(feeds))
 
     def _execution(self, handler: Handler[Any], concurrency: int) -> Execution:
@@ -85,6 +100,7 @@ class Worker:
     def begin_stop(self) -> None:
         """Take no more entries."""
         self._stopping.set()
+        self._gate.stop()
 
     def stop(self, drain: float = 30, now: threading.Event | None = None) -> bool:
         """Stop: finish what runs within `drain` seconds, give back the rest. True if all was finished.
@@ -120,6 +136,20 @@ class Worker:
         """How many entries this worker holds: (stream, count)."""
         return [(lane.feed.stream, lane.feed.held()) for lane in self._lanes]
 
+    def durations(self) -> list[tuple[str, Histogram]]:
+        """How long attempts took: (stream, histogram)."""
+        return [(lane.feed.stream, lane.seconds) for lane in self._lanes]
+
+    def problems(self) -> list[str]:
+        """Why this worker does not do its work, in lines; a server that is away is no problem of it."""
+        if self._stopping.is_set():
+            return []
+        if not self._started.is_set():
+            return ["the worker has not started"]
+        found = [problem for lane in self._lanes if (problem := lane.problem())]
+        ended = [thread.name for thread in self._threads if not thread.is_alive()]
+        return [*found, *(f"the thread {name} has ended" for name in ended)]
+
     def _renew_all(self) -> None:
         """Renew leases until the worker has ended; also while it drains."""
         seconds = min(lane.feed.handler.options.lease for lane in self._lanes) / RENEWALS_PER_LEASE
@@ -131,6 +161,13 @@ class Worker:
                     return
                 except (CommandError, ConnectionLost) as error:
                     log.error("stream=%s cannot renew: %s", lane.feed.stream, error)
+                except Exception:  # noqa: BLE001 - the leases of the other streams must be renewed
+                    log.exception("stream=%s cannot renew", lane.feed.stream)
+
+
+def _limiter_or_none(handler: Handler[Any]) -> Limiter | None:
+    rate = handler.options.rate
+    return None if rate is None else Limiter(rate, time.monotonic())
 
 
 def feed_for(place: Place, handler: Handler[Any], stream: str) -> Feed:

@@ -82,7 +82,7 @@ COMMANDS = (
         "PENSTOCK OWN",
         penstock_own,
         -6,
-        Flags.WRITE | Flags.DENY_OOM | Flags.FAST,
+        Flags.WRITE | Flags.FAST,  # also without memory: an owner must stay the owner
         NO_KEYS,
         "Own a keyed stream for a time.",
         syntax="1 owner consumer lease-ms [KEEP]",

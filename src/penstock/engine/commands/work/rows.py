@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.core import stream_id
+from penstock.core.groups.consumer import Consumer
 from penstock.core.groups.group import NOBODY, Group
 from penstock.core.groups.records import Pending
 from penstock.core.groups.results import PendingRow
@@ -39,8 +40,17 @@ class GroupRows:
 
     def due(self, limit: int) -> list[PendingRow]:
         """Rows that are due, by id."""
+        return self._due(limit, None)
+
+    def due_waiting(self, limit: int) -> list[PendingRow]:
+        """Rows that wait for their next attempt and are due, by id."""
+        waiting = self.group.consumer_or_none(WAITING)
+        return [] if waiting is None else self._due(limit, waiting)
+
+    def _due(self, limit: int, consumer: Consumer | None) -> list[PendingRow]:
         since_ms = self._context.now_ms() - WINDOW_MS
-        return self.group.pending_rows(stream_id.SMALLEST, stream_id.LARGEST, limit, None, since_ms)
+        first, last = stream_id.SMALLEST, stream_id.LARGEST
+        return self.group.pending_rows(first, last, limit, consumer, since_ms)
 
     def mine_or_none(self, entry_id: bytes, begun: int) -> Pending | None:
         """My row for an attempt that I began; None if it is another consumer's or another attempt."""

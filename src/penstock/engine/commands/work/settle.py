@@ -17,7 +17,7 @@ from penstock.engine.commands.work.rows import WAITING, WINDOW_MS, GroupRows
 from penstock.engine.commands.work.send import Sending
 from penstock.engine.context import Context
 from penstock.engine.table import NO_KEYS, Command, Flags
-from penstock.errors import CommandError
+from penstock.errors import CommandError, CoreError
 
 _KEYS_MAX = 1 << 20
 
@@ -43,6 +43,10 @@ class Outcome:
             raise CommandError("an outcome is ACK, RETRY or DEAD, and then any number of SEND")
         self.sendings: list[Sending] = []
 
+    def adds(self) -> bool:
+        """Tell whether it adds entries: dead letters, or what is sent."""
+        return self._kind == b"DEAD" or bool(self.sendings)
+
     def run(self, context: Context, rows: GroupRows, dead: bytes) -> int:
         """Settle it; 0 if the attempt is no longer the consumer's."""
         if rows.mine_or_none(self._id, self._attempt) is None:
@@ -60,10 +64,16 @@ class Outcome:
         return 1
 
 
-def penstock_settle(context: Context, frame: Frame) -> list[int]:
-    """Settle outcomes; a number for each: 1 if it was accepted, else 0."""
-    arguments = WorkArguments(frame, 2, _KEYS_MAX)
-    stream, dead = arguments.keys[:2]
+def settle_adds(frame: Frame) -> bool:
+    """Tell whether a SETTLE adds entries, so that it needs memory."""
+    try:
+        return any(one.adds() for one in _read(WorkArguments(frame, 2, _KEYS_MAX))[2])
+    except (CommandError, CoreError):
+        return False  # it will be refused, and change nothing
+
+
+def _read(arguments: WorkArguments) -> tuple[bytes, bytes, list[Outcome]]:
+    """Group, consumer, outcomes. Raises: CommandError, InvalidID."""
     group, consumer = arguments.word(), arguments.word()
     outcomes: list[Outcome] = []
     while arguments.more():
@@ -72,6 +82,14 @@ def penstock_settle(context: Context, frame: Frame) -> list[int]:
             outcomes[-1].sendings.append(Sending(arguments))
         else:
             outcomes.append(Outcome(kind, arguments))
+    return group, consumer, outcomes
+
+
+def penstock_settle(context: Context, frame: Frame) -> list[int]:
+    """Settle outcomes; a number for each: 1 if it was accepted, else 0."""
+    arguments = WorkArguments(frame, 2, _KEYS_MAX)
+    stream, dead = arguments.keys[:2]
+    group, consumer, outcomes = _read(arguments)
     rows = GroupRows(context, stream, group, consumer)
     context.keyspace.stream_or_none(dead)
     for outcome in outcomes:
@@ -86,7 +104,7 @@ COMMANDS = (
         "PENSTOCK SETTLE",
         penstock_settle,
         -7,
-        Flags.WRITE | Flags.DENY_OOM,
+        Flags.WRITE,
         NO_KEYS,
         "Settle the outcomes of a batch of attempts in one step.",
         syntax="numkeys stream dead [key ...] group consumer [<ACK id attempt |"

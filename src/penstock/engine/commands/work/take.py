@@ -17,6 +17,7 @@ from typing import Any
 
 from penstock.core import stream_id
 from penstock.core.frame import Frame
+from penstock.core.groups.results import PendingRow
 from penstock.engine.commands.work.arguments import WorkArguments, work_group, work_keys
 from penstock.engine.commands.work.calls import call
 from penstock.engine.commands.work.owners import check_owner, is_owner
@@ -35,11 +36,11 @@ from penstock.errors import CommandError
 from penstock.reply import Served
 
 _MODES = (b"ANY", b"ALONE", b"NEW")
-_ROWS_LEFT_MAX = 100  # due rows that one call looks at beyond those that it returns
+_LOOK_MAX = 100  # due rows that one call looks at beyond those that it returns
 
 
 def penstock_take(context: Context, frame: Frame) -> list[Any]:
-    """Take entries: [[id, fields, attempt, suspect] ...], suspects left, rows waiting, buried."""
+    """Take entries: [[id, fields, attempt, suspect] ...], suspects left, rows waiting, ids of the buried."""
     arguments = WorkArguments(frame, 3, 4)
     stream, dead, delayed = arguments.keys[:3]
     group, consumer = arguments.word(), arguments.word()
@@ -57,16 +58,23 @@ def penstock_take(context: Context, frame: Frame) -> list[Any]:
     context.recorded = True
     move_due(context, stream, delayed)
     taken: list[Any] = []
-    left = buried = 0
-    limit = {b"ANY": count, b"ALONE": 1, b"NEW": 0}[mode]
-    for row in rows.due(count + _ROWS_LEFT_MAX) if limit else ():
+    buried: list[bytes] = []
+    left = 0
+    limit = 1 if mode == b"ALONE" else count
+    found: list[PendingRow] = []
+    if mode == b"ANY":
+        # Those that wait for their next attempt first: any number of suspects may be before them.
+        found = [*rows.due_waiting(count + _LOOK_MAX), *filter(is_suspect, rows.due(_LOOK_MAX))]
+    elif mode == b"ALONE":
+        found = rows.due(_LOOK_MAX)
+    for row in found:
         entry_id = row.id.text
         fields = rows.fields_or_none(entry_id)
         if fields is None:
             rows.acknowledge(entry_id)
         elif row.delivery_count >= attempts:
             rows.bury(dead, entry_id, row.delivery_count, spent_reason(row))
-            buried += 1
+            buried.append(entry_id)
         elif is_suspect(row) != (mode == b"ALONE"):
             left += is_suspect(row)
         elif len(taken) < limit:
@@ -86,9 +94,10 @@ def penstock_take(context: Context, frame: Frame) -> list[Any]:
 
 
 def penstock_adopt(context: Context, frame: Frame) -> list[Any]:
-    """Take all rows from an id on: [[id, fields, begun, suspect, due in] ...] and the next id or null.
+    """Take all rows from an id on: [[id, fields, begun, suspect, due in] ...], next id or null, buried.
 
-    Rows that wait for their next attempt stay where they are; the others now belong to the caller.
+    Rows that wait for their next attempt stay where they are; the others now belong to the caller. Those
+    whose attempt has begun are suspects.
     """
     arguments = WorkArguments(frame, 3)
     stream, dead, owner = arguments.keys
@@ -104,6 +113,7 @@ def penstock_adopt(context: Context, frame: Frame) -> list[Any]:
     context.recorded = True
     found = rows.group.pending_rows(start, stream_id.LARGEST, count)
     adopted: list[Any] = []
+    buried: list[bytes] = []
     for row in found:
         entry_id = row.id.text
         fields = rows.fields_or_none(entry_id)
@@ -114,11 +124,13 @@ def penstock_adopt(context: Context, frame: Frame) -> list[Any]:
             adopted.append([entry_id, fields, row.delivery_count, 0, due_in_ms])
         elif row.consumer != consumer and row.delivery_count >= attempts:
             rows.bury(dead, entry_id, row.delivery_count, spent_reason(row))
+            buried.append(entry_id)
         else:
             rows.claim([entry_id], consumer, lease_ms, row.delivery_count)
-            suspect = int(row.consumer != consumer and row.delivery_count > 0)
+            # Also of our own rows: a reply with them was lost, or the caller runs them and knows.
+            suspect = int(row.delivery_count > 0)
             adopted.append([entry_id, fields, row.delivery_count, suspect, 0])
-    return [adopted, found[-1].id.next().text if len(found) == count else None]
+    return [adopted, found[-1].id.next().text if len(found) == count else None, buried]
 
 
 def penstock_renew(context: Context, frame: Frame) -> list[bytes]:

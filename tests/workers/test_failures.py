@@ -1,0 +1,268 @@
+"""Workers whose server refuses, whose replies are lost, or that fail themselves."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+
+from penstock.errors import CommandError, ConnectionLost
+from penstock.work import App, Dead, Message
+from penstock.work.backend import Backend, ServerBackend, Word, _refusal
+from penstock.work.running import lane
+from penstock.work.running.metrics import MetricsServer
+from tests.support.work.backends import running_url
+from tests.support.work.faults import Between, FailingBackend
+from tests.support.work.waiting import SECONDS_MAX, wait_until
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lane, "PAUSE_SECONDS", 0.001)
+
+
+@pytest.fixture
+def app() -> Iterator[App]:
+    made = App("memory:", group="g")
+    yield made
+    made.close()
+
+
+def pending(app: App, stream: str) -> list[Any]:
+    """[id, consumer, idle, attempts] of what is not settled."""
+    rows: list[Any] = app.backend.ask("XPENDING", stream, "g", "-", "+", 100)
+    return rows
+
+
+def refusal(app: App, *words: str) -> str:
+    """The code of the error, or nothing."""
+    try:
+        app.backend.ask(*words)
+    except CommandError as error:
+        return error.code
+    return ""
+
+
+def status(address: str) -> int:
+    try:
+        with urlopen(address) as answer:
+            return int(answer.status)
+    except HTTPError as error:
+        return error.code
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "code"),
+    [
+        ("command not allowed when used memory > 'maxmemory'.", "OutOfMemoryError", "OOM"),
+        ("You can't write against a read only replica.", "ReadOnlyError", "READONLY"),
+        ("No permissions to access a key", "NoPermissionError", "NOPERM"),
+        ("NOGROUP No such key 's'", "ResponseError", "NOGROUP"),
+        ("wrong number of keys", "ResponseError", "ERR"),
+        (
+            "Error running script (call to f_1a2b): @user_script:100: NOGROUP No such key 's'",
+            "ResponseError",
+            "NOGROUP",
+        ),
+    ],
+)
+def test_refusals_keep_their_code(text: str, kind: str, code: str) -> None:
+    assert _refusal(text, kind).code == code
+
+
+@pytest.mark.parametrize("name", ["penstock", "redis"])
+def test_a_send_that_is_not_permitted_fails_its_own_attempt_only(name: str) -> None:
+    with running_url(name) as url:
+        admin = ServerBackend(url)
+        admin.ask("ACL", "SETUSER", "worker", "on", ">pw", "+@all", "~jobs*", "~out")
+        app = App(url.replace("//", "//worker:pw@"), group="g")
+
+        @app.on("jobs", attempts=1)
+        def job(number: int, msg: Message) -> None:
+            msg.send("secret" if number == 1 else "out", number)
+
+        worker = app.worker()
+        for number in range(5):
+            job.send(number)
+        worker.start()
+        wait_until(lambda: admin.ask("XLEN", "out") == 4)
+        wait_until(lambda: admin.ask("XLEN", "jobs:dead") == 1)
+        assert worker.stop()
+        [(_, fields)] = admin.ask("XRANGE", "jobs:dead", "-", "+")
+        assert any(piece.startswith(b"CommandError: NOPERM") for piece in fields)
+        assert pending(app, "jobs") == []
+        app.close()
+        admin.close()
+
+
+@pytest.mark.parametrize("name", ["penstock", "redis"])
+def test_without_memory_workers_acknowledge_and_go_on_later(name: str) -> None:
+    go = threading.Event()
+    ran: list[int] = []
+    with running_url(name) as url:
+        app = App(url, group="g")
+
+        @app.on("jobs", concurrency=3, attempts=1)
+        def job(number: int, msg: Message) -> None:
+            go.wait(SECONDS_MAX)
+            if number == 1:
+                msg.send("out", number)
+            if number == 2:
+                raise Dead("a test")
+
+        @app.on("keyed", key="key", lease=1)
+        def keyed(payload: dict[str, int]) -> None:
+            go.wait(SECONDS_MAX)
+            ran.append(payload["number"])
+
+        for number in range(3):
+            job.send(number)
+            keyed.send({"key": 1, "number": number})
+        worker = app.worker()
+        worker.start()
+        wait_until(lambda: worker.held_counts() == [("jobs", 3), ("keyed", 1)])
+        app.backend.ask("CONFIG", "SET", "maxmemory", 1)
+        wait_until(lambda: refusal(app, "SET", "text", "v") == "OOM")
+        go.set()
+        wait_until(lambda: ran == [0, 1, 2] and not pending(app, "keyed"))
+        wait_until(lambda: len(pending(app, "jobs")) <= 2)
+        app.backend.ask("CONFIG", "SET", "maxmemory", 0)
+        wait_until(lambda: not pending(app, "jobs"))
+        assert worker.stop()
+        assert app.backend.ask("XLEN", "out") == app.backend.ask("XLEN", "jobs:dead") == 1
+        app.close()
+
+
+def test_an_unexpected_error_in_settling_does_not_end_it(app: App) -> None:
+    ran: list[int] = []
+
+    @app.on("jobs", attempts=1)
+    def job(number: int) -> None:
+        ran.append(number)
+
+    failing = FailingBackend(app.backend)
+    app.use(failing)
+    failing.errors["SETTLE"] = RuntimeError("a test")
+    worker = app.worker()
+    worker.start()
+    job.send(1)
+    wait_until(lambda: ran == [1] and worker.held_counts() == [("jobs", 0)])
+    del failing.errors["SETTLE"]
+    job.send(2)
+    wait_until(lambda: ran == [1, 2])
+    wait_until(lambda: len(pending(app, "jobs")) == 1)  # 1 is taken over when its lease ends
+    assert worker.stop()
+
+
+def test_a_worker_that_cannot_work_is_not_healthy(app: App) -> None:
+    ran: list[int] = []
+
+    @app.on("jobs")
+    def job(number: int) -> None:
+        ran.append(number)
+
+    failing = FailingBackend(app.backend)
+    app.use(failing)
+    worker = app.worker()
+    served = MetricsServer(worker, 0)
+    address = f"http://127.0.0.1:{served.port}/healthz"
+    assert status(address) == 503  # it has not started
+    worker.start()
+    assert status(address) == 200
+    failing.errors["TAKE"] = ConnectionLost("the server is away")
+    job.send(1)
+    assert status(address) == 200
+    failing.errors["TAKE"] = RuntimeError("a test")
+    wait_until(lambda: status(address) == 503)
+    assert worker.problems() == ["stream=jobs cannot take: a test"]
+    del failing.errors["TAKE"]
+    wait_until(lambda: ran == [1])
+    wait_until(lambda: status(address) == 200)
+    assert worker.stop()
+    served.close()
+
+
+def test_a_batch_runs_even_if_its_rest_cannot_be_read(app: App) -> None:
+    ran: list[list[int]] = []
+
+    @app.on("jobs", batch=3, wait=60)
+    def load(numbers: list[int]) -> None:
+        ran.append(numbers)
+
+    failing = FailingBackend(app.backend)
+    app.use(failing)
+    worker = app.worker()
+    worker.start()
+    load.send(1)
+    wait_until(lambda: worker.held_counts() == [("jobs", 1)])
+    failing.errors["TAKE"] = ConnectionLost("a test")
+    load.send(2)  # the batch reads on, and fails
+    wait_until(lambda: ran == [[1]])
+    del failing.errors["TAKE"]
+    load.send(3)
+    load.send(4)
+    wait_until(lambda: len(ran) == 2)
+    assert worker.stop()
+    assert ran == [[1], [2, 3, 4]]
+
+
+class StopsAtSuspect(Between):
+    """The worker is stopped while its take of a suspect runs."""
+
+    stop: Callable[[], None]
+
+    def __init__(self, backend: Backend) -> None:
+        super().__init__(backend)
+        self.stopped = threading.Event()
+
+    def work(self, name: str, keys: Sequence[str], arguments: Sequence[Word]) -> Any:
+        reply = super().work(name, keys, arguments)
+        if arguments[-1] == "ALONE":
+            self.stop()
+            self.stopped.set()
+        return reply
+
+
+def test_a_suspect_that_was_taken_at_the_stop_is_given_back(app: App) -> None:
+    ran: list[int] = []
+
+    @app.on("jobs")
+    def job(number: int) -> None:
+        ran.append(number)
+
+    stops = StopsAtSuspect(app.backend)
+    app.use(stops)
+    worker = app.worker()
+    stops.stop = worker.begin_stop
+    app.backend.ask("XGROUP", "CREATE", "jobs", "g", "0", "MKSTREAM")
+    job.send(1)
+    keys = ["jobs", "jobs:dead", "jobs:delayed"]
+    stops.work("TAKE", keys, ["g", "dies", 1, 8, 1, "ANY"])
+    worker.start()
+    assert stops.stopped.wait(SECONDS_MAX)
+    assert worker.stop()
+    assert ran == []
+    [row] = pending(app, "jobs")
+    assert (row[1], row[3]) == (worker.consumer.encode(), 1)  # still a suspect, and not counted
+
+
+def test_errors_that_pass_are_waited_for(app: App) -> None:
+    @app.on("jobs", attempts=1)
+    def job(number: int, msg: Message) -> None:
+        msg.send("out", number)
+
+    failing = FailingBackend(app.backend)
+    app.use(failing)
+    failing.errors["SETTLE"] = CommandError("a replica", "READONLY")
+    worker = app.worker()
+    worker.start()
+    job.send(1)
+    wait_until(lambda: worker.held_counts() == [("jobs", 1)])
+    del failing.errors["SETTLE"]
+    wait_until(lambda: app.backend.ask("XLEN", "out") == 1)
+    assert worker.stop()
+    assert app.backend.ask("XLEN", "jobs:dead") == 0
