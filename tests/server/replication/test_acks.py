@@ -264,6 +264,23 @@ def test_a_write_with_acks_keeps_its_reply_when_the_role_changes(tmp_path: Path)
     asyncio.run(run())
 
 
+@pytest.mark.parametrize(
+    "command", ["SPUBLISH channel message", "SSUBSCRIBE channel", "SUNSUBSCRIBE channel"]
+)
+def test_shard_channels_wait_for_no_replica(tmp_path: Path, command: str) -> None:
+    bench = DurableBench(tmp_path, appendonly="no", min_replicas_ack="1")
+    replication = bench.server.replication
+    replication.feed.begin()
+    history = replication.feed.history
+    replica, writer, other = (bench.connect() for _ in range(3))
+    replica.tell(f"PSYNC {history.id} {history.offset + 1}")
+    replication.require_acks()
+    writer.tell("SET a 1")
+    other.tell(command)
+    assert writer.replies() == []
+    assert len(other.replies()) == 1
+
+
 def test_replies_leave_when_acks_need_not_be_on_disk_any_more(tmp_path: Path) -> None:
     bench = DurableBench(tmp_path, appendonly="no", min_replicas_ack="1")
     replication = bench.server.replication
