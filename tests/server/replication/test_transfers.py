@@ -8,6 +8,7 @@ import resource
 import socket
 from pathlib import Path
 
+from penstock.server.replication.full_sync import TEMP_NAME
 from tests.support.replication.links import QUICK, client_of, eventually, linked, same
 from tests.support.servers.durable_bench import DurableBench
 from tests.support.servers.penstock_server import running_penstock
@@ -83,6 +84,30 @@ def test_a_full_disk_on_the_replica_leaves_its_data(tmp_path: Path) -> None:
         resource.prlimit(replica.pid, resource.RLIMIT_FSIZE, (no_limit, no_limit))
         linked(ours)
         same(theirs, ours)
+
+
+def test_a_stop_while_the_file_is_being_sent_removes_it(tmp_path: Path) -> None:
+    async def run() -> None:
+        bench = DurableBench(tmp_path, appendonly="no", repl_diskless_sync="no")
+        client, replica = bench.connect(), bench.connect()
+        client.reply(b"SET", b"large", os.urandom(8 << 20))
+        replica.transport.reads = False
+        replica.tell("PSYNC ? -1")
+        file = tmp_path / TEMP_NAME
+        bench.wait_for_child()
+        assert file.stat().st_size > 8 << 20
+        bench.server.replication.stop()
+        assert not file.exists()
+        bench.loop.run()
+        assert replica.closed
+
+    asyncio.run(run())
+
+
+def test_a_start_removes_the_file_of_a_killed_process(tmp_path: Path) -> None:
+    tmp_path.joinpath(TEMP_NAME).write_bytes(b"REDIS0010")
+    with running_penstock(data=tmp_path):
+        assert not tmp_path.joinpath(TEMP_NAME).exists()
 
 
 def test_after_a_demotion_nothing_counts_as_synced_before_it_is(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ _MARK_BYTES = 20  # as 40 hexadecimal digits
 
 
 class FullSync:
-    """One transfer at a time: start_if_due, keep_alive, stop."""
+    """One transfer at a time: remove_leftover, start_if_due, keep_alive, stop."""
 
     def __init__(self, replication: Replication) -> None:
         self._replication = replication
@@ -48,6 +48,7 @@ class FullSync:
         self._mark = b""
         self._pipe = -1  # what is being sent: the pipe, or the file
         self._file: Source | None = None
+        self._next_pieces: asyncio.TimerHandle | None = None
         self._path = ""
         self._child_runs = False
         self._may_start = True
@@ -64,6 +65,14 @@ class FullSync:
     def _disk(self) -> Disk:
         assert self._server.durability is not None
         return self._server.durability.store.disk
+
+    def remove_leftover(self) -> None:
+        """Remove the file of a process that was killed."""
+        with suppress(OSError):
+            self._disk.remove(self._new_path())
+
+    def _new_path(self) -> str:
+        return f"{self._replication.setting('dir')}/{TEMP_NAME}"
 
     # --- Starting ----------------------------------------------------------------------------------
 
@@ -145,7 +154,7 @@ class FullSync:
             os.set_blocking(self._pipe, False)
             self._loop.add_reader(self._pipe, self._pump_pipe)
         else:
-            self._path = f"{self._server.config.value('dir')}/{TEMP_NAME}"
+            self._path = self._new_path()
             disk, path = self._disk, self._path
             child.start(lambda: _write_file(disk, path, engine, options), self._on_child_end)
         self._child_runs = True
@@ -216,13 +225,21 @@ class FullSync:
                 self._failure = reason(error)
                 piece = b""
             if not piece or not self._alive():
-                self._file.close()
-                self._file = None
-                self._is_read = True
-                self._finish_if_done()
+                self._close_file()
                 return
             self._send(piece)
-        self._loop.call_later(_LOOK_AGAIN_SECONDS if self._is_slow() else 0, self._send_file)
+        seconds = _LOOK_AGAIN_SECONDS if self._is_slow() else 0
+        self._next_pieces = self._loop.call_later(seconds, self._send_file)
+
+    def _close_file(self) -> None:
+        assert self._file is not None
+        if self._next_pieces is not None:
+            self._next_pieces.cancel()
+            self._next_pieces = None
+        self._file.close()
+        self._file = None
+        self._is_read = True
+        self._finish_if_done()
 
     def _send(self, piece: bytes) -> None:
         self._sent_bytes += len(piece)
@@ -284,10 +301,13 @@ class FullSync:
 
     def stop(self) -> None:
         """The server stops, or its data changes: end the current transfer, and start no other now."""
+        self._may_start = False
         if self._child_runs:
-            self._may_start = False
             self._child.kill(self._on_child_end)
-            self._may_start = True
+        elif self._file is not None:
+            self._failure = "it was stopped"
+            self._close_file()
+        self._may_start = True
 
 
 class _Sink:

@@ -113,6 +113,7 @@ class Replication:
         """The data is loaded: continue its history, and follow the configured primary."""
         assert self.server.durability is not None
         remove_leftovers(self.server.durability.store.disk, self.setting("dir"))
+        self.full_sync.remove_leftover()
         if recovered is not None:
             self.feed.history.adopt(recovered)
         primary = self.setting("replicaof")
