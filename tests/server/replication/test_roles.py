@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import redis
 
+from penstock.persist.replication_point import ReplicationPoint
 from penstock.server.replication.feed import GETACK
 from tests.support.replication.links import (
     QUICK,
@@ -22,8 +23,9 @@ from tests.support.replication.links import (
     same,
 )
 from tests.support.replication.proxy import Proxy
-from tests.support.servers.durable_bench import DurableBench
+from tests.support.servers.durable_bench import DurableBench, synced
 from tests.support.servers.penstock_server import PenstockServer, running_penstock
+from tests.support.servers.raw_redis import Refusal
 
 Pair = tuple[PenstockServer, PenstockServer]
 
@@ -249,6 +251,59 @@ def test_a_failover_waits_for_every_byte_and_asks_once_a_second(tmp_path: Path) 
         replica.tell(f"REPLCONF ACK {changed}")
         assert replication.failover.state == "waiting-for-sync"
         replica.tell(f"REPLCONF ACK {before}")
+        assert replication.failover.state == "failover-in-progress"
+        assert replication.link is not None
+        replication.link.stop()
+
+    asyncio.run(run())
+
+
+def test_a_replica_whose_log_has_no_base_yet_refuses_to_take_over(tmp_path: Path) -> None:
+    """It would refuse every write."""
+
+    async def run() -> None:
+        bench = DurableBench(tmp_path)
+        replication = bench.server.replication
+        primary = bench.connect()
+        primary.tell("REPLICAOF 127.0.0.1 1")
+        bench.sync()
+        primary.replies()
+        point = ReplicationPoint("ab" * 20, 100)
+        replication.replace_data(bench.engine.spare(), point, set())
+        asking = f"PSYNC {point.id} {point.offset + 1} FAILOVER"
+        primary.tell(asking)
+        refused = "PSYNC FAILOVER refused: this server could not keep writes in its log."
+        assert primary.replies() == [Refusal(f"ERR {refused}")]
+        assert not replication.is_primary
+        bench.wait_for_child()
+        primary.tell(asking)
+        assert primary.heard().startswith(b"+CONTINUE")
+        assert replication.is_primary
+        assert synced(bench, bench.connect(), "SET a 1") == ["OK"]
+
+    asyncio.run(run())
+
+
+def test_a_failover_waits_for_a_replica_whose_log_has_a_base(tmp_path: Path) -> None:
+    """A replica without one says that nothing is on its disk."""
+
+    async def run() -> None:
+        bench = DurableBench(tmp_path, appendonly="no")
+        replication = bench.server.replication
+        replication.feed.begin()
+        history = replication.feed.history
+        replica, client = bench.connect(), bench.connect()
+        replica.tell(f"PSYNC {history.id} {history.offset + 1}")
+        client.tell("SET a 1")
+        client.replies()
+        replica.tell(f"REPLCONF ACK {history.offset} FACK 0")
+        assert "FAILOVER must wait" in str(client.reply("FAILOVER"))
+        replica.tell(f"REPLCONF ACK {history.offset} FACK 1")
+        assert client.reply("FAILOVER") == "OK"
+        acked = history.offset - len(GETACK)
+        replica.tell(f"REPLCONF ACK {acked} FACK 0")
+        assert replication.failover.state == "waiting-for-sync"
+        replica.tell(f"REPLCONF ACK {acked} FACK {acked}")
         assert replication.failover.state == "failover-in-progress"
         assert replication.link is not None
         replication.link.stop()

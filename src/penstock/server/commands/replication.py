@@ -133,6 +133,10 @@ def _take_over(session: Session, asked: str) -> None:
         raise CommandError("PSYNC FAILOVER can't be sent to a master.")
     if asked != replication.feed.history.id:
         raise CommandError("PSYNC FAILOVER replid must match my replid.")
+    durability = session.server.durability
+    assert durability is not None
+    if session.server.disk_failure.is_on or not durability.has_base:
+        raise CommandError("PSYNC FAILOVER refused: this server could not keep writes in its log.")
     replication.become_primary(but=session)
 
 

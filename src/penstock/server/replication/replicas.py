@@ -37,7 +37,11 @@ SHOWN = {State.WAIT: "wait_bgsave", State.ONLINE: "online"}
 
 
 class Replica:
-    """One replica. `acked`, `synced`: the offsets that it has applied and has on disk."""
+    """One replica.
+
+    acked, synced   the offsets that it has applied and has on disk
+    lacks_base      it has a log that could not keep writes yet: it says that nothing is on disk
+    """
 
     __slots__ = (
         "acked",
@@ -49,6 +53,7 @@ class Replica:
         "can_take_marked",
         "kept",
         "kept_bytes",
+        "lacks_base",
         "rdb_version",
         "session",
         "since_ms",
@@ -70,6 +75,7 @@ class Replica:
         self.rdb_version = VERSION_MIN
         self.acked = 0
         self.synced = 0
+        self.lacks_base = False
         self.acked_ms = 0
         self.since_ms = 0  # in this state
         self.taken_bytes = 0  # of its snapshot, by the socket; owned by full_sync.py

@@ -264,6 +264,7 @@ class Replication:
         replica.acked_ms = self.server.steady_ms()
         offset = min(offset, self.feed.history.offset)  # it cannot have more than there is
         replica.acked = max(replica.acked, offset)
+        replica.lacks_base = synced == 0 and offset > 0
         if synced is not None:
             replica.synced = max(replica.synced, min(synced, offset))
         if replica.state is State.SETTLE:
