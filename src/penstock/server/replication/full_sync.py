@@ -5,7 +5,8 @@
 
 A replica gets `+FULLRESYNC id offset` when the child is forked, and keeps getting an empty line every second
 until its snapshot begins. The snapshot has the version that all waiting replicas can read: that of Redis 7.0,
-unless they have announced more.
+unless they have announced more. Redis 8 announces no number. It gets the version that the data needs: without the
+names of producers (IDMP) a Redis 8.6 would add their duplicates. An older one refuses that version, and says so.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.persist.disk import Disk, Source, reason
+from penstock.persist.rdb.writer import version_needed
 from penstock.persist.snapshot import write_rdb
 from penstock.server.log import LOG
 from penstock.server.replication.replicas import Replica, State
@@ -133,6 +136,7 @@ class FullSync:
         version = min(version, self._server.engine.context.compat.rdb_version)
         assert self._server.config is not None
         options = replace(snapshot_options(self._server.config), rdb_version=version)
+        reads_newer = all(one.reads_newer for one in waiting)
         child = self._child
         engine = self._server.engine
         self._is_read = False
@@ -142,7 +146,7 @@ class FullSync:
             self._pipe, sink = os.pipe()
             try:
                 child.start(
-                    lambda: write_rdb(_Sink(sink).write, engine, options, is_base=False),
+                    lambda: _write(_Sink(sink).write, engine, options, reads_newer),
                     self._on_child_end,
                     keep=sink,
                 )
@@ -156,7 +160,9 @@ class FullSync:
         else:
             self._path = self._new_path()
             disk, path = self._disk, self._path
-            child.start(lambda: _write_file(disk, path, engine, options), self._on_child_end)
+            child.start(
+                lambda: _write_file(disk, path, engine, options, reads_newer), self._on_child_end
+            )
         self._child_runs = True
         self._mark = secrets.token_hex(_MARK_BYTES).encode() if is_marked else b""
         self._targets = waiting
@@ -322,8 +328,22 @@ class _Sink:
             view = view[os.write(self._fd, view) :]
 
 
-def _write_file(disk: Disk, path: str, engine: Engine, options: SnapshotOptions) -> None:
+def _write_file(
+    disk: Disk, path: str, engine: Engine, options: SnapshotOptions, reads_newer: bool
+) -> None:
     """In the child: write the snapshot to a file. Nobody needs it after a crash, so it is not synced."""
     file = disk.create(path)
-    write_rdb(file.write, engine, options, is_base=False)
+    _write(file.write, engine, options, reads_newer)
     file.close()
+
+
+def _write(
+    write: Callable[[bytes], object], engine: Engine, options: SnapshotOptions, reads_newer: bool
+) -> None:
+    """In the child: write the snapshot, in the version that the data needs if that can be read."""
+    context = engine.context
+    if reads_newer:
+        assert options.rdb_version is not None
+        needed = min(version_needed(context.databases), context.compat.rdb_version)
+        options = replace(options, rdb_version=max(options.rdb_version, needed))
+    write_rdb(write, engine, options, is_base=False)

@@ -55,6 +55,7 @@ class Replica:
         "kept_bytes",
         "lacks_base",
         "rdb_version",
+        "reads_newer",
         "session",
         "since_ms",
         "state",
@@ -73,6 +74,7 @@ class Replica:
         self.can_continue_renamed = False  # capa psync2: +CONTINUE with another id
         self.asks_if_empty = False  # it is a penstock: without data it asks for `?`
         self.rdb_version = VERSION_MIN
+        self.reads_newer = False  # perhaps newer ones too: Redis 8, which announces none
         self.acked = 0
         self.synced = 0
         self.lacks_base = False
