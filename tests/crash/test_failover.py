@@ -23,8 +23,9 @@ from penstock.spark.place import Place
 from penstock.web.server.links import SingleLink
 from tests.support.campaign import SOAK, cells
 from tests.support.failover.campaign import run_faults, running_column
-from tests.support.failover.columns import ACK, COLUMNS, NONE, TO_WRITE, WAIT, Column
+from tests.support.failover.columns import ACK, ACK_ONE, COLUMNS, NONE, TO_WRITE, WAIT, Column
 from tests.support.failover.faults import (
+    PLANNED,
     SILENT,
     WITH_CLIENTS,
     WITH_REPLICA,
@@ -40,7 +41,7 @@ Cell = tuple[Column, Sequence[Fault]]
 STRICT = [column for column in COLUMNS if column.setting == ACK]
 WEAK = [column for column in COLUMNS if column.setting != ACK]
 # A fault under which entries are lost for certain: what the setting does not notice.
-LOSES = {NONE: WITH_CLIENTS, TO_WRITE: SILENT, WAIT: WITH_REPLICA}
+LOSES = {NONE: WITH_CLIENTS, TO_WRITE: SILENT, WAIT: WITH_REPLICA, ACK_ONE: WITH_REPLICA}
 
 
 def loses(column: Column, fault: Fault) -> bool:
@@ -88,6 +89,16 @@ def test_weaker_settings_lose_what_was_acknowledged(tmp_path: Path, cell: Cell) 
     for fault in faults:
         if loses(column, fault):
             assert found[fault.name].lost, f"{fault}: {found[fault.name]}"
+
+
+@pytest.mark.parametrize("column", cells(STRICT), ids=str)
+def test_a_failover_that_the_operator_asks_sentinel_for_loses_nothing(
+    tmp_path: Path, column: Column
+) -> None:
+    REDIS_7_0.need()
+    with running_column(column, tmp_path) as group:
+        [outcome] = run_faults(column, group, [PLANNED]).values()
+    assert (outcome.lost, outcome.redelivered, outcome.out_of_order) == (0, 0, 0), outcome
 
 
 def finds_the_primary(group: Group) -> None:
