@@ -33,7 +33,7 @@ from tests.support.failover.faults import (
     faults_of,
 )
 from tests.support.replication.links import eventually
-from tests.support.replication.sentinels import Group
+from tests.support.replication.sentinels import NAME, Group, running_group
 from tests.support.servers.programs import REDIS_7_0
 
 Cell = tuple[Column, Sequence[Fault]]
@@ -99,6 +99,38 @@ def test_a_failover_that_the_operator_asks_sentinel_for_loses_nothing(
     with running_column(column, tmp_path) as group:
         [outcome] = run_faults(column, group, [PLANNED]).values()
     assert (outcome.lost, outcome.redelivered, outcome.out_of_order) == (0, 0, 0), outcome
+
+
+# As in docs/high-availability.md.
+USERS = """
+user sentinel on >of-sentinel allchannels +multi +slaveof +ping +exec +subscribe +config|rewrite +role \
++publish +info +client|setname +client|kill
+user replica on >of-replica +psync +replconf +ping
+masteruser replica
+masterauth of-replica
+""".replace("\\\n", "")
+LOGIN = f"sentinel auth-user {NAME} sentinel\nsentinel auth-pass {NAME} of-sentinel\n"
+
+
+def test_sentinels_and_replicas_work_as_users_with_few_rights(tmp_path: Path) -> None:
+    REDIS_7_0.need()
+    with running_group(tmp_path, USERS, login=LOGIN) as group:
+        old = group.primary()
+        old.server.kill()
+        group.wait_for_primary_other_than(old)
+        primary = group.heal()
+        assert primary is not old
+        with primary.client() as client:
+            assert client.xadd("s", {"k": "v"})
+            clients = client.client_list()
+        replicas = [one["user"] for one in clients if "S" in one["flags"]]
+        sentinels = [one["user"] for one in clients if one["name"].startswith("sentinel-")]
+        assert (set(replicas), set(sentinels)) == ({"replica"}, {"sentinel"})
+        for node in group.nodes:
+            text = (node.server.folder / "penstock.conf").read_text()
+            assert "masteruser" in text
+            with node.client() as client:
+                eventually(lambda: client.xlen("s") == 1, "the replicas follow")  # noqa: B023
 
 
 def finds_the_primary(group: Group) -> None:

@@ -5,8 +5,8 @@
 
 A replica gets `+FULLRESYNC id offset` when the child is forked, and keeps getting an empty line every second
 until its snapshot begins. The snapshot has the version that all waiting replicas can read: that of Redis 7.0,
-unless they have announced more. Redis 8 announces no number. It gets the version that the data needs: without the
-names of producers (IDMP) a Redis 8.6 would add their duplicates. An older one refuses that version, and says so.
+unless they have announced more. Redis 8 announces no number. It gets the version that the data needs: without
+the names of producers (IDMP) a Redis 8.6 would add their duplicates. An older one refuses that version.
 """
 
 from __future__ import annotations
