@@ -90,7 +90,7 @@ def main() -> None:
     print(markdown(HEAD, rows))
     if arguments.write:
         page = ROOT / "docs/high-availability.md"
-        write_section(page, "planned", machine_line(), [(HEAD, rows)])
+        write_section(page, "planned_failover", machine_line(), [(HEAD, rows)])
 
 
 if __name__ == "__main__":

@@ -130,7 +130,7 @@ def test_sentinels_and_replicas_work_as_users_with_few_rights(tmp_path: Path) ->
             text = (node.server.folder / "penstock.conf").read_text()
             assert "masteruser" in text
             with node.client() as client:
-                eventually(lambda: client.xlen("s") == 1, "the replicas follow")  # noqa: B023
+                eventually(lambda: client.xlen("s") == 1, "the replicas follow")
 
 
 def finds_the_primary(group: Group) -> None:

@@ -1,6 +1,6 @@
 """FAILOVER while clients write: between our servers, and from Redis to ours and back.
 
-Nothing that was acknowledged is lost. benchmarks/failover.py measures how long the writers stand still.
+Nothing that was acknowledged is lost. benchmarks/planned_failover.py measures how long the writers wait.
 """
 
 from __future__ import annotations

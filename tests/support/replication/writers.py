@@ -31,7 +31,7 @@ PAUSE_SECONDS = 0.002
 
 
 class Writer(threading.Thread):
-    """Adds entries with tokens of its own. After an error it goes on with the next server.
+    """Adds entries with tokens of its own. After an error it tries the next server.
 
     acknowledged   the tokens whose XADD was answered by an id
     times          when they were answered
