@@ -88,8 +88,8 @@ def test_a_primary_that_is_replaced_is_asked_again(error: str) -> None:
             assert connection.ask("XACK", "s", "g", "1-1") == 1
         asked = [words[0] for words in server.heard]
         assert asked.count(b"SENTINEL") == 2
-        with pytest.raises(Failure), ServerConnection(server.url) as connection:
-            answers[:] = [answers[-1].replace(b":1", f"-{error}".encode())]
+        answers[:] = [f"-{error}\r\n".encode()]
+        with ServerConnection(server.url) as connection, pytest.raises(Failure):
             connection.ask("XACK", "s", "g", "1-1")
 
 
