@@ -19,6 +19,7 @@ from tests.support.replication.links import (
     eventually,
     follow,
     linked,
+    online,
     role,
     same,
 )
@@ -150,6 +151,43 @@ def test_wait_counts_the_replicas_that_have_the_changes(pair: Pair) -> None:
     assert "WAIT cannot be used with replica" in str(ask(client_of(replica.port), "WAIT", 1, 1))
 
 
+def test_waitaof_counts_the_logs_that_have_the_changes(tmp_path: Path) -> None:
+    """The own log, and those of replicas; one of these has no log, and one does not answer."""
+    with (
+        running_penstock(*QUICK, data=tmp_path / "a") as primary,
+        running_penstock(*QUICK, data=tmp_path / "b") as logging,
+        running_penstock(*QUICK) as other,
+    ):
+        client = client_of(primary.port)
+        for replica in (logging, other):
+            follow(client_of(replica.port), primary.port)
+        online(client, 2)
+        client.set("a", "1")
+        assert ask(client, "WAITAOF", 1, 1, 20000) == [1, 1]
+        assert ask(client, "WAITAOF", 1, 2, 10) == [1, 1]
+        assert ask(client, "WAIT", 2, 20000) == 2
+        logging.process.send_signal(19)  # SIGSTOP
+        try:
+            client.set("a", "2")
+            assert ask(client, "WAITAOF", 1, 1, 10) == [1, 0]
+            assert ask(client, "WAITAOF", 1, 0, 10) == [1, 0]
+        finally:
+            logging.process.send_signal(18)  # SIGCONT
+        assert ask(client, "WAITAOF", 1, 1, 20000) == [1, 1]
+        text = str(ask(client_of(logging.port), "WAITAOF", 0, 1, 1))
+        assert "WAITAOF cannot be used with replica instances" in text
+
+
+def test_the_primary_of_a_replica_is_no_client(pair: Pair) -> None:
+    """A documented difference: in Redis it is one, with the flag M."""
+    primary, replica = pair
+    client = client_of(replica.port)
+    assert not [one for one in client.client_list() if "M" in one["flags"]]
+    assert ask(client, "CLIENT", "KILL", "TYPE", "master") == 0
+    linked(client)
+    assert client_of(primary.port).info("stats")["sync_partial_ok"] == 0
+
+
 def test_blocked_writes_end_when_their_server_becomes_a_replica(pair: Pair) -> None:
     primary, _ = pair
     with running_penstock(*QUICK) as other:
@@ -274,11 +312,10 @@ def test_a_replica_whose_log_has_no_base_yet_refuses_to_take_over(tmp_path: Path
         primary.tell(asking)
         refused = "PSYNC FAILOVER refused: this server could not keep writes in its log."
         assert primary.replies() == [Refusal(f"ERR {refused}")]
-        assert not replication.is_primary
+        assert replication.link is not None
         bench.wait_for_child()
         primary.tell(asking)
         assert primary.heard().startswith(b"+CONTINUE")
-        assert replication.is_primary
         assert synced(bench, bench.connect(), "SET a 1") == ["OK"]
 
     asyncio.run(run())
