@@ -91,7 +91,7 @@ def test_the_page_of_directives_is_what_the_table_says() -> None:
 
 
 def test_every_benchmark_has_its_section_of_a_page() -> None:
-    pages = {"failover": "high-availability"}
+    pages = {"failover": "high-availability", "planned_failover": "high-availability"}
     for benchmark in ROOT.glob("benchmarks/[!_]*.py"):
         text = (ROOT / f"docs/{pages.get(benchmark.stem, 'performance')}.md").read_text()
         assert f"<!-- {benchmark.stem}: begin -->" in text

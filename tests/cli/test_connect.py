@@ -8,7 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from penstock.cli.connect import ServerConnection
+from penstock.cli.terminal.outcome import Failure
 from tests.support.command_line import CommandLine, url_of
+from tests.support.replication.false_sentinel import FalseSentinel
 
 SECRET = "hunter2"
 
@@ -65,6 +68,29 @@ def test_a_host_or_socket_that_does_not_exist(penstock: CommandLine, url: str) -
     code, line = penstock.error("info", "--url", url)
     assert code == 3
     assert SECRET not in line
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "READONLY You can't write against a read only replica.",
+        "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+        "LOADING Redis is loading the dataset in memory",
+        "UNBLOCKED force unblock from blocking operation, instance state changed",
+        "NOREPLICAS Not enough good replicas to write.",
+        "MISCONF Errors writing to the AOF file",
+    ],
+)
+def test_a_primary_that_is_replaced_is_asked_again(error: str) -> None:
+    answers = [f"-{error}\r\n".encode(), b":1\r\n"]
+    with FalseSentinel({b"XACK": answers}) as server:
+        with ServerConnection(server.url, retry_seconds=20) as connection:
+            assert connection.ask("XACK", "s", "g", "1-1") == 1
+        asked = [words[0] for words in server.heard]
+        assert asked.count(b"SENTINEL") == 2
+        answers[:] = [f"-{error}\r\n".encode()]
+        with ServerConnection(server.url) as connection, pytest.raises(Failure):
+            connection.ask("XACK", "s", "g", "1-1")
 
 
 def test_lines_that_cannot_be_sent_say_how_many_were_added(penstock: CommandLine) -> None:

@@ -23,8 +23,9 @@ from penstock.spark.place import Place
 from penstock.web.server.links import SingleLink
 from tests.support.campaign import SOAK, cells
 from tests.support.failover.campaign import run_faults, running_column
-from tests.support.failover.columns import ACK, COLUMNS, NONE, TO_WRITE, WAIT, Column
+from tests.support.failover.columns import ACK, ACK_ONE, COLUMNS, NONE, TO_WRITE, WAIT, Column
 from tests.support.failover.faults import (
+    PLANNED,
     SILENT,
     WITH_CLIENTS,
     WITH_REPLICA,
@@ -32,7 +33,7 @@ from tests.support.failover.faults import (
     faults_of,
 )
 from tests.support.replication.links import eventually
-from tests.support.replication.sentinels import Group
+from tests.support.replication.sentinels import NAME, Group, running_group
 from tests.support.servers.programs import REDIS_7_0
 
 Cell = tuple[Column, Sequence[Fault]]
@@ -40,7 +41,7 @@ Cell = tuple[Column, Sequence[Fault]]
 STRICT = [column for column in COLUMNS if column.setting == ACK]
 WEAK = [column for column in COLUMNS if column.setting != ACK]
 # A fault under which entries are lost for certain: what the setting does not notice.
-LOSES = {NONE: WITH_CLIENTS, TO_WRITE: SILENT, WAIT: WITH_REPLICA}
+LOSES = {NONE: WITH_CLIENTS, TO_WRITE: SILENT, WAIT: WITH_REPLICA, ACK_ONE: WITH_REPLICA}
 
 
 def loses(column: Column, fault: Fault) -> bool:
@@ -88,6 +89,46 @@ def test_weaker_settings_lose_what_was_acknowledged(tmp_path: Path, cell: Cell) 
     for fault in faults:
         if loses(column, fault):
             assert found[fault.name].lost, f"{fault}: {found[fault.name]}"
+
+
+@pytest.mark.parametrize("column", cells(STRICT), ids=str)
+def test_a_failover_that_the_operator_asks_sentinel_for_loses_nothing(
+    tmp_path: Path, column: Column
+) -> None:
+    REDIS_7_0.need()
+    with running_column(column, tmp_path) as group:
+        [outcome] = run_faults(column, group, [PLANNED]).values()
+    assert (outcome.lost, outcome.redelivered, outcome.out_of_order) == (0, 0, 0), outcome
+
+
+# As in docs/high-availability.md.
+USERS = """
+user sentinel on >of-sentinel allchannels +multi +slaveof +ping +exec +subscribe +config|rewrite +role \
++publish +info +client|setname +client|kill
+user replica on >of-replica +psync +replconf +ping
+masteruser replica
+masterauth of-replica
+""".replace("\\\n", "")
+LOGIN = f"sentinel auth-user {NAME} sentinel\nsentinel auth-pass {NAME} of-sentinel\n"
+
+
+def test_sentinels_and_replicas_work_as_users_with_few_rights(tmp_path: Path) -> None:
+    REDIS_7_0.need()
+    with running_group(tmp_path, USERS, login=LOGIN) as group:
+        old = group.primary()
+        old.server.kill()
+        group.wait_for_primary_other_than(old)
+        primary = group.heal()
+        assert primary is not old
+        with primary.client() as client:
+            assert client.xadd("s", {"k": "v"})
+            clients = client.client_list()
+        replicas = [one["user"] for one in clients if "S" in one["flags"]]
+        sentinels = [one["user"] for one in clients if one["name"].startswith("sentinel-")]
+        assert (set(replicas), set(sentinels)) == ({"replica"}, {"sentinel"})
+        for node in group.nodes:
+            with node.client() as client:
+                eventually(lambda: client.xlen("s") == 1, "the replicas follow")
 
 
 def finds_the_primary(group: Group) -> None:

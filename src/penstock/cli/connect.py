@@ -7,6 +7,7 @@ its commands can be repeated safely.
 
 from __future__ import annotations
 
+import re
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ from typing import Annotated, TypeVar
 
 import redis
 import typer
+from redis.exceptions import MasterDownError
 
 from penstock.cli.terminal.outcome import Failure, Unreachable, say
 from penstock.client.address import BadUrl, ServerUrl, parse_url
@@ -41,6 +43,8 @@ Url = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 
+# Errors of a server that is not the primary any more, or not for long. redis-py has no classes for most.
+_FAILING = re.compile(r"(?:NOREPLICAS|MISCONF|UNBLOCKED)\b")
 _GONE = (redis.ConnectionError, redis.TimeoutError, redis.InvalidResponse, OSError, UnicodeError)
 
 
@@ -74,14 +78,16 @@ class ServerConnection:
 
     def ask_all(self, commands: Sequence[Sequence[Word]]) -> list[Reply | redis.RedisError]:
         """Send many commands at once. A command that fails has its error in place of its reply."""
+        try:
+            return self._with_retries(lambda: self._send_all(commands))
+        except redis.RedisError as error:
+            raise refusal(error) from None
+
+    def _send_all(self, commands: Sequence[Sequence[Word]]) -> list[Reply | redis.RedisError]:
         with self._client.pipeline(transaction=False) as pipeline:
             for words in commands:
                 pipeline.execute_command(*words)  # type: ignore[no-untyped-call]
-            replies: list[Reply | redis.RedisError]
-            try:
-                replies = self._with_retries(lambda: pipeline.execute(raise_on_error=False))
-            except redis.RedisError as error:
-                raise refusal(error) from None
+            replies: list[Reply | redis.RedisError] = pipeline.execute(raise_on_error=False)
             return replies
 
     def now_ms(self) -> int:
@@ -102,7 +108,10 @@ class ServerConnection:
                 result = understood(act)
             except redis.AuthenticationError:
                 raise  # the server answered, although redis-py derives this from ConnectionError
-            except _GONE as error:
+            except (*_GONE, redis.ResponseError) as error:
+                is_gone = isinstance(error, _GONE)
+                if not is_gone and not _is_of_former_primary(error):
+                    raise
                 now = time.monotonic()
                 why = _why(error)
                 if deadline is None:
@@ -110,7 +119,10 @@ class ServerConnection:
                     if self._retry_seconds:
                         say(f"lost {self.name}: {why}; retrying for {self._retry_seconds:g} s")
                 if now >= deadline:
+                    if not is_gone:
+                        raise
                     raise Unreachable(f"cannot reach {self.name}: {why}") from None
+                self._client.connection_pool.disconnect()  # the Sentinels are asked again
                 time.sleep(min(RETRY_PAUSE_SECONDS, deadline - now))
             else:
                 if deadline is not None:
@@ -134,6 +146,13 @@ def parse_option(url: str) -> ServerUrl:
         raise typer.BadParameter(
             f"expected {error}", param_hint="'--url' (or PENSTOCK_URL)"
         ) from None
+
+
+def _is_of_former_primary(error: Exception) -> bool:
+    """Tell whether another server may soon answer in place of this one."""
+    if isinstance(error, redis.ReadOnlyError | MasterDownError):
+        return True
+    return _FAILING.match(str(error)) is not None
 
 
 def _why(error: Exception) -> str:

@@ -14,6 +14,8 @@ from penstock.doctor.finding import Finding, Severity, disk_findings, fsync_find
 from penstock.doctor.streams import Limits, stream_findings
 
 MEMORY_SHARE_MAX = 0.9
+CERTIFICATE_DAYS_MIN = 14
+_DAY_S = 86_400
 SETTINGS = ("bind", "protected-mode", "requirepass", "appendonly", "save", "maxmemory", "dir")
 
 
@@ -23,6 +25,7 @@ def server_findings(server: Asking, now_ms: int, limits: Limits) -> Iterator[Fin
     settings = _settings(server)
     yield from _about_log(info, settings)
     yield from _about_access(server, settings)
+    yield from _about_certificate(info, now_ms // 1000)
     yield from _about_memory(info)
     yield from _about_replication(info)
     if info.get("penstock_build") == "interpreted":
@@ -131,6 +134,21 @@ def _is_loopback(address: str) -> bool:
         return ipaddress.ip_address(address.split("%")[0]).is_loopback
     except ValueError:
         return address == "localhost"
+
+
+def _about_certificate(info: Mapping[str, str], now_s: int) -> Iterator[Finding]:
+    expires_s = _number(info, "penstock_tls_expiry_sec")
+    left_s = expires_s - now_s
+    if not expires_s or left_s > CERTIFICATE_DAYS_MIN * _DAY_S:
+        return
+    has_expired = left_s <= 0
+    when = "has expired" if has_expired else f"expires in {left_s // _DAY_S} days"
+    yield Finding(
+        Severity.DANGER if has_expired else Severity.WARNING,
+        "certificate",
+        f"the certificate of tls-port {when}: clients do not accept an expired one",
+        "replace the files of tls-cert-file and tls-key-file; the server reads them by itself",
+    )
 
 
 def _about_memory(info: Mapping[str, str]) -> Iterator[Finding]:

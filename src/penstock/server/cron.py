@@ -117,7 +117,7 @@ class Cron:
             self._clients_ms = now_ms
             self._look_at_clients(now_ms)
             if server.tls is not None:
-                server.tls.look()
+                server.tls.look(context.now_ms() // 1000)
         return more
 
     def _watch_memory(self, now_ms: int) -> None:

@@ -147,10 +147,14 @@ class Durability:
         commit.sync()  # the thread that syncs has nothing to do then, so no file changes
         return self.store.keep_log(name)
 
+    @property
+    def has_base(self) -> bool:
+        """Whether changes can be kept: there is no log, or its base is on disk."""
+        return self.store.commit is None or self.store.commit.is_based
+
     def wait_for_base(self) -> None:
         """This server becomes a primary: refuse writes while its log could not keep them."""
-        commit = self.store.commit
-        if commit is not None and not commit.is_based:
+        if not self.has_base:
             self.server.disk_failure.wait_for_base()
 
     def _stop_thread(self) -> None:

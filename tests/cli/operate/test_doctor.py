@@ -155,6 +155,7 @@ class Planted:
             Severity.WARNING,
         ),
         ({"penstock_fsync_usec": 50_000}, "slow-disk", Severity.WARNING),
+        ({"penstock_tls_expiry_sec": 13 * 86_400}, "certificate", Severity.WARNING),
         ({"penstock_build": "interpreted"}, "interpreted", Severity.WARNING),
         ({"used_memory": 95, "maxmemory": 100}, "memory", Severity.WARNING),
         ({"used_memory": 95, "total_system_memory": 100}, "memory", Severity.DANGER),
@@ -163,6 +164,13 @@ class Planted:
 def test_what_info_says(values: dict[str, object], rule: str, severity: Severity) -> None:
     (found,) = server_findings(Planted(**values), 0, Limits())
     assert (found.rule, found.severity) == (rule, severity)
+
+
+def test_an_expired_certificate_is_a_danger() -> None:
+    server = Planted(penstock_tls_expiry_sec=1000)
+    (found,) = server_findings(server, 1_000_000, Limits())
+    assert (found.rule, found.severity) == ("certificate", Severity.DANGER)
+    assert not list(server_findings(Planted(penstock_tls_expiry_sec=15 * 86_400), 0, Limits()))
 
 
 def test_the_server_reports_its_disk(server: PenstockServer, url: str) -> None:

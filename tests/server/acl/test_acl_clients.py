@@ -96,6 +96,15 @@ def test_quick_forms_stay_in_use_and_are_checked() -> None:
     assert tallies["GET"].calls == 0
 
 
+def test_an_allowed_first_argument_allows_no_other_one() -> None:
+    _, client = limited("on >pw +ping|hello")
+    refused = Refusal("NOPERM User u has no permissions to run the 'ping' command")
+    for _ in range(2):
+        assert client.reply("PING hello") == b"hello"
+        assert client.reply("PING secret") == refused
+        assert client.reply("PING") == refused
+
+
 def test_what_was_allowed_is_forgotten_with_the_rules() -> None:
     admin, client = limited("on >pw ~a +@all")
     for _ in range(2):

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pytest
+
 from penstock.core.frame import Frame
 from penstock.engine.context import Context
 from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.persist.aof.journal import Journal
 from penstock.server.command_table import ROWS
-from penstock.server.session.states import OUT_OF_MEMORY
+from penstock.server.session.states import (
+    DISK_FAILED,
+    NO_REPLICAS,
+    OUT_OF_MEMORY,
+    READ_ONLY,
+    SAVE_FAILED,
+)
 from tests.support.engine.effects import texts_of
 from tests.support.servers.connections import ManualClient, ServerBench
 from tests.support.servers.raw_redis import Refusal
@@ -50,6 +58,30 @@ def test_above_maxmemory_nothing_is_queued_and_exec_is_refused() -> None:
     assert other.reply("MULTI") == "OK"
     assert other.reply("DISCARD") == "OK"
     assert other.reply("GET q") is None
+
+
+@pytest.mark.parametrize("state", [READ_ONLY, NO_REPLICAS, DISK_FAILED, SAVE_FAILED])
+def test_a_transaction_that_only_publishes_runs_where_writes_are_refused(state: int) -> None:
+    bench = ServerBench()
+    client = bench.connect()
+    bench.server.state |= state
+    for command in ("MULTI", "PUBLISH channel message"):
+        assert isinstance(client.reply(command), str)
+    assert client.reply("EXEC") == [0]
+    client.reply("MULTI")
+    assert isinstance(client.reply("SET a 1"), Refusal)
+
+
+def test_a_pause_of_writes_holds_a_transaction_that_only_publishes() -> None:
+    bench = ServerBench()
+    client, admin = bench.connect(), bench.connect()
+    client.reply("MULTI")
+    client.reply("PUBLISH channel message")
+    admin.reply("CLIENT PAUSE 1000 WRITE")
+    client.tell("EXEC")
+    assert client.replies() == []
+    bench.advance(1000)
+    assert client.replies() == [[0]]
 
 
 def test_commands_of_a_transaction_reach_the_slow_log() -> None:

@@ -14,6 +14,7 @@ from typing import cast
 
 import pytest
 import redis
+from cryptography import x509
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 from typer.testing import CliRunner
@@ -24,6 +25,7 @@ from penstock.errors import ConfigError
 from penstock.server.config import directives
 from penstock.server.config import file as config_file
 from penstock.server.config.settings import Config
+from penstock.server.net.certificate import expiry_s_or_none
 from penstock.server.net.tls import BUFFER_BYTES, Tls, client_context, server_context
 from penstock.server.net.tls_listener import TlsListener
 from tests.support.certificates import Authority, Pair
@@ -378,3 +380,47 @@ def test_a_client_that_is_gone_before_the_handshake_is_reported_and_closed(
 
     assert asyncio.run(run()).fileno() == -1
     assert "tls-port: client ? is refused: it broke off the handshake" in caplog.text
+
+
+# --- The end of a certificate ------------------------------------------------------------------------
+
+
+def test_the_end_of_a_certificate_is_what_openssl_says(authority: Authority, pair: Pair) -> None:
+    for path in (pair.certificate, authority.file):
+        found = x509.load_pem_x509_certificate(path.read_bytes())
+        assert expiry_s_or_none(str(path)) == int(found.not_valid_after_utc.timestamp())
+    assert expiry_s_or_none(str(pair.key)) is None
+    assert expiry_s_or_none("/no such file") is None
+
+
+def test_a_damaged_certificate_has_no_end(tmp_path: Path, pair: Pair) -> None:
+    der = ssl.PEM_cert_to_DER_cert(pair.certificate.read_text())
+    file = tmp_path / "damaged.crt"
+    for size in range(0, len(der), 7):
+        file.write_text(ssl.DER_cert_to_PEM_cert(der[:size]))
+        expiry_s_or_none(str(file))
+    file.write_text(ssl.DER_cert_to_PEM_cert(der[:60]))
+    assert expiry_s_or_none(str(file)) is None
+
+
+def test_a_certificate_that_ends_soon_is_reported_every_day(
+    authority: Authority, pair: Pair, caplog: pytest.LogCaptureFixture
+) -> None:
+    tls = Tls(loaded(*settings(authority, pair)))
+    assert tls.expires_s is not None
+    day_s = 86_400
+    caplog.set_level("WARNING")
+    for days_left, lines in ((15, 0), (14, 1), (13.5, 1), (13, 2), (-1, 3), (-1.5, 3)):
+        tls.look(int(tls.expires_s - days_left * day_s))
+        assert len(caplog.messages) == lines, days_left
+    assert "expires in 14 days" in caplog.messages[0]
+    assert "has expired" in caplog.messages[-1]
+    tls.rebuild()
+    tls.look(tls.expires_s - 13 * day_s)
+    assert len(caplog.messages) == 4
+
+
+def test_a_server_reports_the_end_of_its_certificate(served: TlsServer) -> None:
+    served.wait_for("expires in 0 days")
+    info = cast("dict[str, int]", served.server.client().info("penstock"))
+    assert 0 < info["penstock_tls_expiry_sec"] - time.time() <= 86_400

@@ -264,6 +264,41 @@ def test_a_write_with_acks_keeps_its_reply_when_the_role_changes(tmp_path: Path)
     asyncio.run(run())
 
 
+@pytest.mark.parametrize(
+    "command", ["SPUBLISH channel message", "SSUBSCRIBE channel", "SUNSUBSCRIBE channel"]
+)
+def test_shard_channels_wait_for_no_replica(tmp_path: Path, command: str) -> None:
+    bench = DurableBench(tmp_path, appendonly="no", min_replicas_ack="1")
+    replication = bench.server.replication
+    replication.feed.begin()
+    history = replication.feed.history
+    replica, writer, other = (bench.connect() for _ in range(3))
+    replica.tell(f"PSYNC {history.id} {history.offset + 1}")
+    replication.require_acks()
+    writer.tell("SET a 1")
+    other.tell(command)
+    assert writer.replies() == []
+    assert len(other.replies()) == 1
+
+
+@pytest.mark.parametrize("acks", ["0", "1"])
+def test_quick_forms_stay_in_use_with_a_replica(tmp_path: Path, acks: str) -> None:
+    bench = DurableBench(tmp_path, appendonly="no", min_replicas_ack=acks)
+    replication = bench.server.replication
+    replication.feed.begin()
+    history = replication.feed.history
+    replica, client = bench.connect(), bench.connect()
+    replica.tell(f"PSYNC {history.id} {history.offset + 1}")
+    replication.require_acks()
+    for number in range(3):
+        client.tell(f"XADD s 1-{number + 1} k v")
+        assert client.replies() == ([] if acks == "1" else [b"1-%d" % (number + 1)])
+        replica.tell(f"REPLCONF ACK {history.offset}")
+        assert client.replies() == ([b"1-%d" % (number + 1)] if acks == "1" else [])
+    tally = bench.server.tallies.by_name["XADD"]
+    assert (tally.calls, tally.quick_calls) == (3, 3)
+
+
 def test_replies_leave_when_acks_need_not_be_on_disk_any_more(tmp_path: Path) -> None:
     bench = DurableBench(tmp_path, appendonly="no", min_replicas_ack="1")
     replication = bench.server.replication

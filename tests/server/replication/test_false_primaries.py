@@ -38,6 +38,7 @@ FALSE: dict[str, tuple[list[bytes | None], str]] = {
         "NOAUTH",
     ),
     "not now": ([*HANDSHAKE, b"-NOMASTERLINK not now\r\n"], "not now"),
+    "a line of spaces": ([*HANDSHAKE, b"   \r\n"], "PSYNC"),
     "a short id": ([*HANDSHAKE, b"+FULLRESYNC abc 1\r\n"], "wrong length"),
     "a long id": ([*HANDSHAKE, b"+FULLRESYNC %s 1\r\n" % (b"a" * 41)], "wrong length"),
     "an id that is no number": (
@@ -113,6 +114,20 @@ def test_the_data_stays_and_the_reason_is_shown(replica: PenstockServer, name: s
     client.execute_command("REPLICAOF", "NO", "ONE")
     eventually(lambda: client.set("kept", "2"), "writes are taken")
     assert "Traceback" not in replica.log()
+
+
+def test_a_reply_of_spaces_does_not_make_a_replica_forget_its_place(tmp_path: Path) -> None:
+    with running_penstock(*QUICK) as primary, running_penstock(*QUICK, data=tmp_path) as replica:
+        client = client_of(replica.port)
+        follow(client, primary.port)
+        client_of(primary.port).set("a", "1")
+        same(client_of(primary.port), client)
+        with FalsePrimary([*HANDSHAKE, b"   \r\n"]) as false:
+            client.execute_command("REPLICAOF", "127.0.0.1", false.port)
+            eventually(lambda: problem(replica))
+        follow(client, primary.port)
+        assert client_of(primary.port).info("stats")["sync_partial_ok"] == 1
+        assert client_of(primary.port).info("stats")["sync_full"] == 1
 
 
 def test_a_link_that_stalls_in_any_state_is_opened_again(replica: PenstockServer) -> None:

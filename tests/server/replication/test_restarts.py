@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import random
 import signal
 import subprocess
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.support.campaign import SOAK, cells
+from tests.support.campaign import SOAK, cells, seed
 from tests.support.replication.links import (
     QUICK,
     client_of,
@@ -24,6 +26,10 @@ from tests.support.replication.proxy import Proxy
 from tests.support.servers.penstock_server import PenstockServer, penstock_command, running_penstock
 from tests.support.servers.redis_server import free_port, running_redis
 
+# make soak cuts a sync at every 17th byte, from a random one on; make test at three of these.
+CUT_BYTES_MAX = 1600
+CUT_STEP = 17
+CUT_IN_STREAM = 2400
 # One of them in each run of make test, both in make soak.
 HOW = cells([signal.SIGKILL, signal.SIGTERM])
 
@@ -305,11 +311,17 @@ def test_a_sync_that_is_cut_after_any_number_of_bytes_is_completed(tmp_path: Pat
     ):
         proxy.target = primary.port
         fill(primary, "before")
-        proxy.bytes_max = [40, 200, 900] if not SOAK else list(range(1, 1200, 17))
+        client_of(primary.port).set(
+            "large", os.urandom(CUT_BYTES_MAX)
+        )  # each cut is in the snapshot
+        dice = random.Random(seed())
+        cuts = range(1 + dice.randrange(CUT_STEP), CUT_BYTES_MAX, CUT_STEP)
+        proxy.bytes_max = [*(cuts if SOAK else sorted(dice.sample(cuts, 3))), CUT_IN_STREAM]
         mirror = client_of(replica.port)
         mirror.set("own", "1")
         mirror.execute_command("REPLICAOF", "127.0.0.1", proxy.port)
-        eventually(lambda: not proxy.bytes_max, "every cut was made")
+        while left := len(proxy.bytes_max):
+            eventually(lambda: len(proxy.bytes_max) < left, f"{left} cuts are left")
         fill(primary, "after")
         linked(mirror)
         same(client_of(primary.port), mirror)

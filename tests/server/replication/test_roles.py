@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import redis
 
+from penstock.persist.replication_point import ReplicationPoint
 from penstock.server.replication.feed import GETACK
 from tests.support.replication.links import (
     QUICK,
@@ -18,12 +19,14 @@ from tests.support.replication.links import (
     eventually,
     follow,
     linked,
+    online,
     role,
     same,
 )
 from tests.support.replication.proxy import Proxy
-from tests.support.servers.durable_bench import DurableBench
+from tests.support.servers.durable_bench import DurableBench, synced
 from tests.support.servers.penstock_server import PenstockServer, running_penstock
+from tests.support.servers.raw_redis import Refusal
 
 Pair = tuple[PenstockServer, PenstockServer]
 
@@ -148,6 +151,43 @@ def test_wait_counts_the_replicas_that_have_the_changes(pair: Pair) -> None:
     assert "WAIT cannot be used with replica" in str(ask(client_of(replica.port), "WAIT", 1, 1))
 
 
+def test_waitaof_counts_the_logs_that_have_the_changes(tmp_path: Path) -> None:
+    """The own log, and those of replicas; one of these has no log, and one does not answer."""
+    with (
+        running_penstock(*QUICK, data=tmp_path / "a") as primary,
+        running_penstock(*QUICK, data=tmp_path / "b") as logging,
+        running_penstock(*QUICK) as other,
+    ):
+        client = client_of(primary.port)
+        for replica in (logging, other):
+            follow(client_of(replica.port), primary.port)
+        online(client, 2)
+        client.set("a", "1")
+        assert ask(client, "WAITAOF", 1, 1, 20000) == [1, 1]
+        assert ask(client, "WAITAOF", 1, 2, 10) == [1, 1]
+        assert ask(client, "WAIT", 2, 20000) == 2
+        logging.process.send_signal(19)  # SIGSTOP
+        try:
+            client.set("a", "2")
+            assert ask(client, "WAITAOF", 1, 1, 10) == [1, 0]
+            assert ask(client, "WAITAOF", 1, 0, 10) == [1, 0]
+        finally:
+            logging.process.send_signal(18)  # SIGCONT
+        assert ask(client, "WAITAOF", 1, 1, 20000) == [1, 1]
+        text = str(ask(client_of(logging.port), "WAITAOF", 0, 1, 1))
+        assert "WAITAOF cannot be used with replica instances" in text
+
+
+def test_the_primary_of_a_replica_is_no_client(pair: Pair) -> None:
+    """A documented difference: in Redis it is one, with the flag M."""
+    primary, replica = pair
+    client = client_of(replica.port)
+    assert not [one for one in client.client_list() if "M" in one["flags"]]
+    assert ask(client, "CLIENT", "KILL", "TYPE", "master") == 0
+    linked(client)
+    assert client_of(primary.port).info("stats")["sync_partial_ok"] == 0
+
+
 def test_blocked_writes_end_when_their_server_becomes_a_replica(pair: Pair) -> None:
     primary, _ = pair
     with running_penstock(*QUICK) as other:
@@ -249,6 +289,58 @@ def test_a_failover_waits_for_every_byte_and_asks_once_a_second(tmp_path: Path) 
         replica.tell(f"REPLCONF ACK {changed}")
         assert replication.failover.state == "waiting-for-sync"
         replica.tell(f"REPLCONF ACK {before}")
+        assert replication.failover.state == "failover-in-progress"
+        assert replication.link is not None
+        replication.link.stop()
+
+    asyncio.run(run())
+
+
+def test_a_replica_whose_log_has_no_base_yet_refuses_to_take_over(tmp_path: Path) -> None:
+    """It would refuse every write."""
+
+    async def run() -> None:
+        bench = DurableBench(tmp_path)
+        replication = bench.server.replication
+        primary = bench.connect()
+        primary.tell("REPLICAOF 127.0.0.1 1")
+        bench.sync()
+        primary.replies()
+        point = ReplicationPoint("ab" * 20, 100)
+        replication.replace_data(bench.engine.spare(), point, set())
+        asking = f"PSYNC {point.id} {point.offset + 1} FAILOVER"
+        primary.tell(asking)
+        refused = "PSYNC FAILOVER refused: this server could not keep writes in its log."
+        assert primary.replies() == [Refusal(f"ERR {refused}")]
+        assert replication.link is not None
+        bench.wait_for_child()
+        primary.tell(asking)
+        assert primary.heard().startswith(b"+CONTINUE")
+        assert synced(bench, bench.connect(), "SET a 1") == ["OK"]
+
+    asyncio.run(run())
+
+
+def test_a_failover_waits_for_a_replica_whose_log_has_a_base(tmp_path: Path) -> None:
+    """A replica without one says that nothing is on its disk."""
+
+    async def run() -> None:
+        bench = DurableBench(tmp_path, appendonly="no")
+        replication = bench.server.replication
+        replication.feed.begin()
+        history = replication.feed.history
+        replica, client = bench.connect(), bench.connect()
+        replica.tell(f"PSYNC {history.id} {history.offset + 1}")
+        client.tell("SET a 1")
+        client.replies()
+        replica.tell(f"REPLCONF ACK {history.offset} FACK 0")
+        assert "FAILOVER must wait" in str(client.reply("FAILOVER"))
+        replica.tell(f"REPLCONF ACK {history.offset} FACK 1")
+        assert client.reply("FAILOVER") == "OK"
+        acked = history.offset - len(GETACK)
+        replica.tell(f"REPLCONF ACK {acked} FACK 0")
+        assert replication.failover.state == "waiting-for-sync"
+        replica.tell(f"REPLCONF ACK {acked} FACK {acked}")
         assert replication.failover.state == "failover-in-progress"
         assert replication.link is not None
         replication.link.stop()

@@ -8,7 +8,11 @@ import resource
 import socket
 from pathlib import Path
 
-from tests.support.replication.links import QUICK, client_of, eventually, linked, same
+import pytest
+import redis
+
+from penstock.server.replication.full_sync import TEMP_NAME
+from tests.support.replication.links import QUICK, client_of, eventually, follow, linked, same
 from tests.support.servers.durable_bench import DurableBench
 from tests.support.servers.penstock_server import running_penstock
 
@@ -83,6 +87,60 @@ def test_a_full_disk_on_the_replica_leaves_its_data(tmp_path: Path) -> None:
         resource.prlimit(replica.pid, resource.RLIMIT_FSIZE, (no_limit, no_limit))
         linked(ours)
         same(theirs, ours)
+
+
+def test_a_replica_whose_own_disk_is_full_acks_no_fsync_until_it_has_a_new_base(
+    tmp_path: Path,
+) -> None:
+    """It follows on in memory. No file may grow there, until the limit is lifted."""
+    with (
+        running_penstock(*QUICK) as primary,
+        running_penstock(*QUICK, data=tmp_path) as replica,
+    ):
+        theirs, ours = client_of(primary.port), client_of(replica.port)
+        follow(ours, primary.port)
+        theirs.config_set("min-replicas-ack", 1)
+        theirs.config_set("min-replicas-ack-fsync", "yes")
+        eventually(lambda: theirs.set("a", "1"), "the log of the replica has a base")
+        no_limit = resource.RLIM_INFINITY
+        resource.prlimit(replica.pid, resource.RLIMIT_FSIZE, (1 << 16, no_limit))
+        with pytest.raises(redis.RedisError, match="Not enough good replicas"):
+            theirs.set("large", os.urandom(1 << 18))
+        eventually(lambda: ours.exists("large"), "it is applied")
+        assert ours.info("persistence")["aof_last_write_status"] == "err"
+        assert theirs.execute_command("WAITAOF", 0, 1, 10)[1] == 0
+        with pytest.raises(redis.RedisError, match="Not enough good replicas"):
+            theirs.set("b", "1")
+        resource.prlimit(replica.pid, resource.RLIMIT_FSIZE, (no_limit, no_limit))
+        eventually(lambda: theirs.set("b", "1"), "writes are taken again")
+        replica.kill()
+        replica.start()
+        same(theirs, client_of(replica.port))
+        assert client_of(replica.port).get("b") == b"1"
+
+
+def test_a_stop_while_the_file_is_being_sent_removes_it(tmp_path: Path) -> None:
+    async def run() -> None:
+        bench = DurableBench(tmp_path, appendonly="no", repl_diskless_sync="no")
+        client, replica = bench.connect(), bench.connect()
+        client.reply(b"SET", b"large", os.urandom(8 << 20))
+        replica.transport.reads = False
+        replica.tell("PSYNC ? -1")
+        file = tmp_path / TEMP_NAME
+        bench.wait_for_child()
+        assert file.stat().st_size > 8 << 20
+        bench.server.replication.stop()
+        assert not file.exists()
+        bench.loop.run()
+        assert replica.closed
+
+    asyncio.run(run())
+
+
+def test_a_start_removes_the_file_of_a_killed_process(tmp_path: Path) -> None:
+    tmp_path.joinpath(TEMP_NAME).write_bytes(b"REDIS0010")
+    with running_penstock(data=tmp_path):
+        assert not tmp_path.joinpath(TEMP_NAME).exists()
 
 
 def test_after_a_demotion_nothing_counts_as_synced_before_it_is(tmp_path: Path) -> None:

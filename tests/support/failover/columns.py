@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tests.support.replication.sentinels import PENSTOCK, REDIS
 
 NONE, WAIT, TO_WRITE, ACK = "none", "WAIT 1", "min-replicas-to-write", "min-replicas-ack"
+ACK_ONE = "min-replicas-ack 1"  # of two
 SIZES = {"pair": 2, "trio": 3}
 
 
@@ -38,6 +39,7 @@ class Column:
         lines = {
             TO_WRITE: f"min-replicas-to-write {replicas}\nmin-replicas-max-lag 2\n",
             ACK: f"min-replicas-ack {replicas}\nmin-replicas-ack-timeout 500\n",
+            ACK_ONE: "min-replicas-ack 1\nmin-replicas-ack-timeout 500\n",
         }
         return "appendfsync always\n" + lines.get(self.setting, "")
 
@@ -50,3 +52,4 @@ COLUMNS = [
         *((PENSTOCK, setting) for setting in (NONE, WAIT, TO_WRITE, ACK)),
     )
 ]
+COLUMNS.append(Column(PENSTOCK, ACK_ONE, "trio"))

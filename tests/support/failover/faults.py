@@ -6,8 +6,11 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import redis
+
+from tests.support.replication.links import eventually
 from tests.support.replication.proxy import BOTH, FROM_SERVER, TO_SERVER
-from tests.support.replication.sentinels import Group, Node
+from tests.support.replication.sentinels import NAME, Group, Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,16 @@ def _kill_and_restart(group: Group, primary: Node) -> None:
     primary.server.kill()
     primary.restart()
 
+
+def _ask_sentinel(group: Group, primary: Node) -> None:
+    """The operator asks for another primary: nothing is wrong with this one."""
+    host, port = group.addresses[0]
+    with redis.Redis(host, port) as sentinel:
+        eventually(lambda: sentinel.execute_command("SENTINEL", "FAILOVER", NAME), "it begins")
+
+
+PLANNED = Fault("SENTINEL FAILOVER", _ask_sentinel)
+"""No fault, and not in FAULTS: it shows that a planned change of roles loses nothing."""
 
 ISOLATED = Fault("cut off alone", _isolate)
 WITH_CLIENTS = Fault("cut off with some clients", _isolate_with_clients)

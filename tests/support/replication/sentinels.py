@@ -123,9 +123,9 @@ class Group:
 
 @contextmanager
 def running_group(
-    folder: Path, settings: str, servers: int = 3, kind: str = PENSTOCK
+    folder: Path, settings: str, servers: int = 3, kind: str = PENSTOCK, login: str = ""
 ) -> Iterator[Group]:
-    """Start everything. `settings`: lines of the servers' configuration files."""
+    """Start everything. `settings`: lines of the servers' configuration files; `login`: of the Sentinels'."""
     with ExitStack() as stack:
         nodes: list[Node] = []
         for number in range(servers):
@@ -142,7 +142,7 @@ def running_group(
             online(client, servers - 1)
         first = nodes[0].proxy.port
         logs = [folder / f"sentinel{number}.log" for number in range(SENTINELS)]
-        ports = [stack.enter_context(_running_sentinel(first, log)) for log in logs]
+        ports = [stack.enter_context(_running_sentinel(first, log, login)) for log in logs]
         group = Group(nodes, ports, logs)
         eventually(lambda: group.primary() is nodes[0], "the Sentinels know the primary")
         for port in ports:
@@ -171,7 +171,7 @@ def _knows_all(port: int, servers: int) -> bool:
 
 
 @contextmanager
-def _running_sentinel(primary_port: int, log: Path) -> Iterator[int]:
+def _running_sentinel(primary_port: int, log: Path, login: str) -> Iterator[int]:
     program = redis_program_or_none()
     assert program is not None
     with tempfile.TemporaryDirectory(prefix="penstock-sentinel-") as folder:
@@ -182,6 +182,7 @@ def _running_sentinel(primary_port: int, log: Path) -> Iterator[int]:
             f"sentinel monitor {NAME} 127.0.0.1 {primary_port} {QUORUM}\n"
             f"sentinel down-after-milliseconds {NAME} {DOWN_AFTER_MS}\n"
             f"sentinel failover-timeout {NAME} {FAILOVER_MS}\n"
+            f"{login}"
         )
         with log.open("wb") as output:
             process = subprocess.Popen(

@@ -60,7 +60,7 @@ cdef class Permissions:
     cdef bint _judge(self, Command command, Frame frame) except -1
     @cython.locals(places=Places, worst=Denial, rights=Rights, denial=Denial)
     cpdef Denial denial_or_none(self, Command command, Frame frame)
-    @cython.locals(count=Py_ssize_t, words=list)
+    @cython.locals(rights=Rights, count=Py_ssize_t, words=list)
     cdef void _remember(self, Command command, Frame frame) except *
     @cython.locals(rights=Rights)
     cpdef bint allows_channel(self, bytes name) except -1

@@ -196,6 +196,9 @@ class Permissions:
         """Keep the words that decided, if they are short and the command has a quick form."""
         if command.quick is None or command.find_access is not None:
             return
+        for rights in self.rights:
+            if shown_name(command) in rights.first_words:
+                return  # the first argument decides too, and it may be none of the words below
         if command.find_keys is not None:
             if frame.bytes_from(1) <= _KEPT_BYTES_MAX:
                 self._whole[command] = [frame.piece(at) for at in range(1, frame.count)]

@@ -94,12 +94,13 @@ def _announce(session: Session, option: bytes, frame: Frame, at: int) -> None:
     elif option == b"capa":
         replica.can_take_marked |= frame.is_word(at, b"EOF")
         replica.can_continue_renamed |= frame.is_word(at, b"PSYNC2")
+        replica.reads_newer |= frame.is_word(at, b"RDB-CHANNEL-REPL")  # said by Redis 8
     elif option == b"version":
         replica.rdb_version = max(replica.rdb_version, _VALKEY_RDB_VERSION)
     elif option == b"rdb-version":
         asked = int_at(frame, at)
         replica.rdb_version = min(max(asked, VERSION_MIN), rdb_format.VERSION_MAX)
-        replica.asks_if_empty = True  # only penstock announces it
+        replica.asks_if_empty = replica.reads_newer = True  # only penstock announces it
     else:
         raise CommandError(f"Unrecognized REPLCONF option: {shown(frame.piece(at - 1))}")
 
@@ -133,6 +134,10 @@ def _take_over(session: Session, asked: str) -> None:
         raise CommandError("PSYNC FAILOVER can't be sent to a master.")
     if asked != replication.feed.history.id:
         raise CommandError("PSYNC FAILOVER replid must match my replid.")
+    durability = session.server.durability
+    assert durability is not None
+    if session.server.disk_failure.is_on or not durability.has_base:
+        raise CommandError("PSYNC FAILOVER refused: this server could not keep writes in its log.")
     replication.become_primary(but=session)
 
 

@@ -46,6 +46,7 @@ async def metrics_text(server: Server, timings: Timings, streams_max: int) -> st
     ready = int(not reasons_not_ready(server))
     page.gauge("penstock_ready", "Whether /readyz answers with 200.", ready)
     figures.add_process(page, server, timings)
+    figures.add_certificate(page, server)
     figures.add_clients(page, server)
     figures.add_disk(page, server)
     figures.add_replication(page, server)

@@ -54,6 +54,16 @@ def add_process(page: Page, server: Server, timings: Timings) -> None:
     delays.add_histogram(timings.delays)
 
 
+def add_certificate(page: Page, server: Server) -> None:
+    """The end of the certificate of tls-port."""
+    if server.tls is not None and server.tls.expires_s is not None:
+        page.gauge(
+            "penstock_tls_expiry_timestamp_seconds",
+            "When the certificate of tls-port expires.",
+            server.tls.expires_s,
+        )
+
+
 def add_clients(page: Page, server: Server) -> None:
     """Connections and their bytes, keys."""
     page.gauge("penstock_clients", "Connected clients.", len(server.sessions))

@@ -2,6 +2,7 @@
 
 listener        listens, and accepts or refuses connections
 tls             contexts for TLS, and new certificates while the server runs
+certificate     when a certificate expires
 tls_listener    accepts the clients of tls-port
 announcement    log lines at start: URLs of the server, missing protection
 connection      one connection: takes turns, runs commands, closes

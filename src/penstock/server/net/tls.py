@@ -7,6 +7,8 @@ A `Tls` holds the current context. Each new connection takes it; connections tha
 second the files are looked at. If one has changed, a context is built from all of them. If that works it
 replaces the old one, otherwise the old one stays, and the log says why. Certificate and key are two files: in
 the moment between their replacements they do not match, and the next look finds both.
+
+A server certificate that expires within EXPIRY_DAYS is reported at the start, when it is read, and every day.
 """
 
 from __future__ import annotations
@@ -17,10 +19,13 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import ConfigError
 from penstock.server.log import LOG
+from penstock.server.net.certificate import expiry_s_or_none
 
 if TYPE_CHECKING:
     from penstock.server.config.settings import Config
 
+EXPIRY_DAYS = 14
+_DAY_S = 86_400
 BUFFER_BYTES = 256 * 1024  # of one connection, in asyncio and in uvloop
 PROTOCOLS = {
     "TLSv1": ssl.TLSVersion.TLSv1,
@@ -120,32 +125,48 @@ def _words(reason: str) -> str:
 
 
 class Tls:
-    """The context in force: `context`."""
+    """The context in force: `context`. `expires_s`: Unix time of its certificate's end, None if unknown."""
 
     def __init__(self, config: Config) -> None:
         """Raises: ConfigError."""
         self._config = config
         self._seen = self._look_at_files()
-        self.context = server_context(config)
+        self._warned_s = 0
+        self.rebuild()
 
     def rebuild(self) -> None:
         """Read the settings and files again. Raises: ConfigError; the old context stays then."""
         seen = self._look_at_files()
         self.context = server_context(self._config)
+        self.expires_s = expiry_s_or_none(self._config.value("tls-cert-file"))
+        self._warned_s = 0
         self._seen = seen
 
-    def look(self) -> None:
-        """Called by the cron: use files that have changed."""
+    def look(self, now_s: int) -> None:
+        """Called by the cron: use files that have changed, and warn of the certificate's end."""
         seen = self._look_at_files()
-        if seen == self._seen:
+        if seen != self._seen:
+            self._seen = seen  # a file that is wrong is reported once
+            try:
+                self.rebuild()
+            except ConfigError as error:
+                LOG.warning("TLS: the files have changed, but cannot be used: %s", error)
+            else:
+                LOG.info("TLS: new certificates are in use for new connections")
+        self._warn_of_end(now_s)
+
+    def _warn_of_end(self, now_s: int) -> None:
+        if self.expires_s is None or now_s - self._warned_s < _DAY_S:
             return
-        self._seen = seen  # a file that is wrong is reported once
-        try:
-            self.context = server_context(self._config)
-        except ConfigError as error:
-            LOG.warning("TLS: the files have changed, but cannot be used: %s", error)
+        left_s = self.expires_s - now_s
+        if left_s > EXPIRY_DAYS * _DAY_S:
+            return
+        self._warned_s = now_s
+        path = self._config.value("tls-cert-file")
+        if left_s <= 0:
+            LOG.warning("TLS: the certificate %s has expired: clients that verify it fail", path)
         else:
-            LOG.info("TLS: new certificates are in use for new connections")
+            LOG.warning("TLS: the certificate %s expires in %d days", path, left_s // _DAY_S)
 
     def _look_at_files(self) -> list[tuple[int, int, int] | None]:
         found: list[tuple[int, int, int] | None] = []

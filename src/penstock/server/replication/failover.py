@@ -1,7 +1,7 @@
 """FAILOVER: hands the role of the primary over to a replica, without losing a write.
 
     1  writes are paused, and so are expiry and PING: the stream stands still
-    2  the target acks everything
+    2  the target acks everything; its log must have a base, or it would refuse writes after step 3
     3  this server becomes its replica, and its PSYNC carries the word FAILOVER: the target becomes a primary
 
 With a timeout and FORCE, step 3 begins when the time is over even if step 2 has not ended.
@@ -54,6 +54,11 @@ class Failover:
                 raise CommandError("FAILOVER target HOST and PORT is not a replica.")
             if not found[0].is_online:
                 raise CommandError("FAILOVER target replica is not online.")
+            replicas = found
+        if all(one.lacks_base for one in replicas):
+            raise CommandError(
+                "FAILOVER must wait: the replica has just got a snapshot and writes its log."
+            )
         self._target = target
         self._force = force
         now_ms = self._server.steady_ms()
@@ -81,7 +86,9 @@ class Failover:
         # cover the GETACK that asked for it.
         offset = self._replication.feed.history.offset - len(GETACK)
         for replica in self._replication.replicas.online():
-            if replica.acked >= offset and self._target in (None, replica.address):
+            if replica.lacks_base or self._target not in (None, replica.address):
+                continue
+            if replica.acked >= offset:
                 self._hand_over(replica.address)
                 return
 

@@ -5,7 +5,8 @@
 
 A replica gets `+FULLRESYNC id offset` when the child is forked, and keeps getting an empty line every second
 until its snapshot begins. The snapshot has the version that all waiting replicas can read: that of Redis 7.0,
-unless they have announced more.
+unless they have announced more. Redis 8 announces no number. It gets the version that the data needs: without
+the names of producers (IDMP) a Redis 8.6 would add their duplicates. An older one refuses that version.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.persist.disk import Disk, Source, reason
+from penstock.persist.rdb.writer import version_needed
 from penstock.persist.snapshot import write_rdb
 from penstock.server.log import LOG
 from penstock.server.replication.replicas import Replica, State
@@ -38,7 +41,7 @@ _MARK_BYTES = 20  # as 40 hexadecimal digits
 
 
 class FullSync:
-    """One transfer at a time: start_if_due, keep_alive, stop."""
+    """One transfer at a time: remove_leftover, start_if_due, keep_alive, stop."""
 
     def __init__(self, replication: Replication) -> None:
         self._replication = replication
@@ -48,6 +51,7 @@ class FullSync:
         self._mark = b""
         self._pipe = -1  # what is being sent: the pipe, or the file
         self._file: Source | None = None
+        self._next_pieces: asyncio.TimerHandle | None = None
         self._path = ""
         self._child_runs = False
         self._may_start = True
@@ -64,6 +68,14 @@ class FullSync:
     def _disk(self) -> Disk:
         assert self._server.durability is not None
         return self._server.durability.store.disk
+
+    def remove_leftover(self) -> None:
+        """Remove the file of a process that was killed."""
+        with suppress(OSError):
+            self._disk.remove(self._new_path())
+
+    def _new_path(self) -> str:
+        return f"{self._replication.setting('dir')}/{TEMP_NAME}"
 
     # --- Starting ----------------------------------------------------------------------------------
 
@@ -124,6 +136,7 @@ class FullSync:
         version = min(version, self._server.engine.context.compat.rdb_version)
         assert self._server.config is not None
         options = replace(snapshot_options(self._server.config), rdb_version=version)
+        reads_newer = all(one.reads_newer for one in waiting)
         child = self._child
         engine = self._server.engine
         self._is_read = False
@@ -133,7 +146,7 @@ class FullSync:
             self._pipe, sink = os.pipe()
             try:
                 child.start(
-                    lambda: write_rdb(_Sink(sink).write, engine, options, is_base=False),
+                    lambda: _write(_Sink(sink).write, engine, options, reads_newer),
                     self._on_child_end,
                     keep=sink,
                 )
@@ -145,9 +158,11 @@ class FullSync:
             os.set_blocking(self._pipe, False)
             self._loop.add_reader(self._pipe, self._pump_pipe)
         else:
-            self._path = f"{self._server.config.value('dir')}/{TEMP_NAME}"
+            self._path = self._new_path()
             disk, path = self._disk, self._path
-            child.start(lambda: _write_file(disk, path, engine, options), self._on_child_end)
+            child.start(
+                lambda: _write_file(disk, path, engine, options, reads_newer), self._on_child_end
+            )
         self._child_runs = True
         self._mark = secrets.token_hex(_MARK_BYTES).encode() if is_marked else b""
         self._targets = waiting
@@ -216,13 +231,21 @@ class FullSync:
                 self._failure = reason(error)
                 piece = b""
             if not piece or not self._alive():
-                self._file.close()
-                self._file = None
-                self._is_read = True
-                self._finish_if_done()
+                self._close_file()
                 return
             self._send(piece)
-        self._loop.call_later(_LOOK_AGAIN_SECONDS if self._is_slow() else 0, self._send_file)
+        seconds = _LOOK_AGAIN_SECONDS if self._is_slow() else 0
+        self._next_pieces = self._loop.call_later(seconds, self._send_file)
+
+    def _close_file(self) -> None:
+        assert self._file is not None
+        if self._next_pieces is not None:
+            self._next_pieces.cancel()
+            self._next_pieces = None
+        self._file.close()
+        self._file = None
+        self._is_read = True
+        self._finish_if_done()
 
     def _send(self, piece: bytes) -> None:
         self._sent_bytes += len(piece)
@@ -284,10 +307,13 @@ class FullSync:
 
     def stop(self) -> None:
         """The server stops, or its data changes: end the current transfer, and start no other now."""
+        self._may_start = False
         if self._child_runs:
-            self._may_start = False
             self._child.kill(self._on_child_end)
-            self._may_start = True
+        elif self._file is not None:
+            self._failure = "it was stopped"
+            self._close_file()
+        self._may_start = True
 
 
 class _Sink:
@@ -302,8 +328,22 @@ class _Sink:
             view = view[os.write(self._fd, view) :]
 
 
-def _write_file(disk: Disk, path: str, engine: Engine, options: SnapshotOptions) -> None:
+def _write_file(
+    disk: Disk, path: str, engine: Engine, options: SnapshotOptions, reads_newer: bool
+) -> None:
     """In the child: write the snapshot to a file. Nobody needs it after a crash, so it is not synced."""
     file = disk.create(path)
-    write_rdb(file.write, engine, options, is_base=False)
+    _write(file.write, engine, options, reads_newer)
     file.close()
+
+
+def _write(
+    write: Callable[[bytes], object], engine: Engine, options: SnapshotOptions, reads_newer: bool
+) -> None:
+    """In the child: write the snapshot, in the version that the data needs if that can be read."""
+    context = engine.context
+    if reads_newer:
+        assert options.rdb_version is not None
+        needed = min(version_needed(context.databases), context.compat.rdb_version)
+        options = replace(options, rdb_version=max(options.rdb_version, needed))
+    write_rdb(write, engine, options, is_base=False)

@@ -295,9 +295,9 @@ class PrimaryLink(asyncio.Protocol):
 
     def _on_psync(self, line: bytes) -> None:
         words = line.split()
-        if words[0] == b"+CONTINUE" and len(words) <= 2:
+        if words[:1] == [b"+CONTINUE"] and len(words) <= 2:
             self._continue(words[1].decode("ascii", "replace") if len(words) == 2 else "")
-        elif words[0] == b"+FULLRESYNC" and len(words) == 3 and words[2].isdigit():
+        elif words[:1] == [b"+FULLRESYNC"] and len(words) == 3 and words[2].isdigit():
             name = words[1].decode("ascii", "replace")
             if not self._is_id(name):
                 return

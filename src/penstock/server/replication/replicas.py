@@ -37,7 +37,11 @@ SHOWN = {State.WAIT: "wait_bgsave", State.ONLINE: "online"}
 
 
 class Replica:
-    """One replica. `acked`, `synced`: the offsets that it has applied and has on disk."""
+    """One replica.
+
+    acked, synced   the offsets that it has applied and has on disk
+    lacks_base      it has a log that could not keep writes yet: it says that nothing is on disk
+    """
 
     __slots__ = (
         "acked",
@@ -49,7 +53,9 @@ class Replica:
         "can_take_marked",
         "kept",
         "kept_bytes",
+        "lacks_base",
         "rdb_version",
+        "reads_newer",
         "session",
         "since_ms",
         "state",
@@ -68,8 +74,10 @@ class Replica:
         self.can_continue_renamed = False  # capa psync2: +CONTINUE with another id
         self.asks_if_empty = False  # it is a penstock: without data it asks for `?`
         self.rdb_version = VERSION_MIN
+        self.reads_newer = False  # perhaps newer ones too: Redis 8, which announces none
         self.acked = 0
         self.synced = 0
+        self.lacks_base = False
         self.acked_ms = 0
         self.since_ms = 0  # in this state
         self.taken_bytes = 0  # of its snapshot, by the socket; owned by full_sync.py

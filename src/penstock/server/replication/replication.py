@@ -113,6 +113,7 @@ class Replication:
         """The data is loaded: continue its history, and follow the configured primary."""
         assert self.server.durability is not None
         remove_leftovers(self.server.durability.store.disk, self.setting("dir"))
+        self.full_sync.remove_leftover()
         if recovered is not None:
             self.feed.history.adopt(recovered)
         primary = self.setting("replicaof")
@@ -263,6 +264,7 @@ class Replication:
         replica.acked_ms = self.server.steady_ms()
         offset = min(offset, self.feed.history.offset)  # it cannot have more than there is
         replica.acked = max(replica.acked, offset)
+        replica.lacks_base = synced == 0 and offset > 0
         if synced is not None:
             replica.synced = max(replica.synced, min(synced, offset))
         if replica.state is State.SETTLE:

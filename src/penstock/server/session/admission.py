@@ -139,7 +139,9 @@ def waits_for_pause(session: Session, command: Command) -> bool:
     """Tell whether the current CLIENT PAUSE holds a command back. A pause of all commands exempts none."""
     if session.server.state & PAUSED_ALL:
         return True
-    return _writes(session, command) or bool(command.flags & Flags.PAUSED_WITH_WRITES)
+    if command.name == "EXEC" and session.transaction is not None:
+        return session.transaction.is_paused
+    return bool(command.flags & (Flags.WRITE | Flags.PAUSED_WITH_WRITES))
 
 
 def _may_debug(session: Session) -> bool:

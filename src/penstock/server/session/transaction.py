@@ -21,17 +21,19 @@ class Transaction:
     """The queued commands.
 
     broken         a command was refused, so EXEC runs none
-    writes         a command writes, so a pause of writes holds EXEC back
+    writes         a command writes, so EXEC is refused where writes are
+    is_paused      a command writes or publishes, so a pause of writes holds EXEC back
     denies_oom     a command needs memory, so EXEC is refused above maxmemory
     queued_bytes   the size of their arguments
     """
 
-    __slots__ = ("broken", "commands", "denies_oom", "queued_bytes", "writes")
+    __slots__ = ("broken", "commands", "denies_oom", "is_paused", "queued_bytes", "writes")
 
     def __init__(self) -> None:
         self.commands: list[tuple[Tally, Frame]] = []
         self.broken = False
         self.writes = False
+        self.is_paused = False
         self.denies_oom = False
         self.queued_bytes = 0
 
@@ -40,8 +42,10 @@ class Transaction:
         copied = frame.copy()
         self.commands.append((tally, copied))
         self.queued_bytes += copied.end
-        self.writes = self.writes or bool(tally.command.flags & _PAUSED_WITH_WRITES)
-        self.denies_oom = self.denies_oom or bool(tally.command.flags & Flags.DENY_OOM)
+        flags = tally.command.flags
+        self.writes = self.writes or bool(flags & Flags.WRITE)
+        self.is_paused = self.is_paused or bool(flags & _PAUSED_WITH_WRITES)
+        self.denies_oom = self.denies_oom or bool(flags & Flags.DENY_OOM)
 
 
 class Watching:

@@ -357,6 +357,8 @@ def about_penstock(server: Server) -> Fields:
         commit = server.durability.store.commit
         if commit is not None and commit.sync_seconds != float("inf"):
             fields.append(("penstock_fsync_usec", round(commit.sync_seconds * 1_000_000)))
+    if server.tls is not None and server.tls.expires_s is not None:
+        fields.append(("penstock_tls_expiry_sec", server.tls.expires_s))
     return fields
 
 

@@ -49,7 +49,9 @@ class Tally:
         self.command = command
         self.is_fast = bool(command.flags & Flags.FAST)
         # A reply that shows data, or follows from a change, waits for replicas (min-replicas-ack).
+        # A shard channel stands where keys stand, but is none.
         has_keys = command.keys != NO_KEYS or command.find_keys is not None
+        has_keys = has_keys and "not_key" not in command.access
         self.keyed = KEYED_READ if has_keys or command.flags & Flags.READ else 0
         if command.flags & Flags.WRITE:
             self.keyed |= KEYED_WRITE
