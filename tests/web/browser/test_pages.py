@@ -389,6 +389,33 @@ def test_the_overview_says_what_is_wrong_and_leads_there(
     expect(pending).to_contain_text("ann")
 
 
+def test_retention_is_tried_by_a_user_who_may_not_read_the_settings(
+    visitor: Visitor, filled: PenstockServer
+) -> None:
+    with filled.client() as client:
+        client.execute_command("ACL", "SETUSER", "limited", "on", ">pw", "~*", "+@all", "-config")
+        with running_dashboard(f"redis://limited:pw@127.0.0.1:{filled.port}") as dashboard:
+            page = visitor.goto(dashboard, "/retention?name=orders&rule=length%201000")
+            expect(page.locator(".view")).to_contain_text("stream-retention orders length 1000")
+            expect(page.locator(".view")).to_contain_text("has no permissions")
+            expect(page.locator("[role=alert]")).to_be_hidden()
+        client.execute_command("ACL", "DELUSER", "limited")
+
+
+def test_a_pipeline_that_failed_in_its_first_batch_is_shown(
+    dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
+) -> None:
+    failed = {"pipeline": "broken", "output": "silver", "error": "the disk is full"}
+    with filled.client() as client:
+        report = client.xadd("penstock:metrics", failed)
+        page = visitor.goto(dashboard, "/pipeline?only=broken")
+        flow = page.get_by_role("group", name="pipeline broken")
+        expect(flow).to_contain_text("silver failed")
+        expect(flow).to_contain_text("the disk is full")
+        expect(flow.locator(".level.bad").first).to_have_text("failed")
+        client.xdel("penstock:metrics", report)
+
+
 def test_history_survives_the_dashboard(
     visitor: Visitor, filled: PenstockServer, tmp_path: Path
 ) -> None:
