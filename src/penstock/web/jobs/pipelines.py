@@ -82,6 +82,23 @@ class PipelineOutput:
 
 
 @dataclass(frozen=True, slots=True)
+class PipelineReports:
+    """The outputs with recent batches, and the errors of pipelines that have not run since."""
+
+    outputs: list[PipelineOutput]
+    failures: list[PipelineFailure]
+
+    def only(self, pipeline: str) -> PipelineReports:
+        """Those of one pipeline; all if the name is empty."""
+        if not pipeline:
+            return self
+        return PipelineReports(
+            [output for output in self.outputs if output.pipeline == pipeline],
+            [failure for failure in self.failures if failure.pipeline == pipeline],
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Rejects:
     """The newest entries of a stream of rejects, and the number of entries per reason."""
 
@@ -90,8 +107,8 @@ class Rejects:
     reasons: list[tuple[str, int]]
 
 
-async def outputs_of(server: ServerClient) -> list[PipelineOutput]:
-    """Every output with a recent batch."""
+async def reports_of(server: ServerClient) -> PipelineReports:
+    """What pipelines have reported recently."""
     read = await read_entries(server, METRICS_STREAM, NEWEST, RECORDS_MAX)
     found: dict[tuple[str, str], list[PipelineBatch]] = {}
     failures: dict[str, PipelineFailure] = {}
@@ -102,10 +119,11 @@ async def outputs_of(server: ServerClient) -> list[PipelineOutput]:
             failures.pop(batch.pipeline, None)  # it runs again
         elif (failure := parse_failure_or_none(entry)) is not None:
             failures[failure.pipeline] = failure
-    return [
+    outputs = [
         PipelineOutput(*key, batches, failures.get(key[0]))
         for key, batches in sorted(found.items())
     ]
+    return PipelineReports(outputs, list(failures.values()))
 
 
 def parse_failure_or_none(entry: Entry) -> PipelineFailure | None:
