@@ -2,6 +2,7 @@
 
 app        starts the dashboard
 board      what all pages of a server share
+background work that must not stop
 metrics    metrics for Prometheus
 charts     the options of charts
 refusal    Refused, the error that is shown to the user

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from penstock.embedded.database import Database
 from penstock.errors import ConfigError
+from penstock.metrics.listener import BIND_DEFAULT
 from penstock.work.backend import Backend, backend_for
 from penstock.work.handler import Handler
 from penstock.work.message import Sent
@@ -116,12 +117,18 @@ class App:
         return Worker(self, concurrency)
 
     def run(
-        self, *, concurrency: int | None = None, drain: float = 30, metrics: int | None = None
+        self,
+        *,
+        concurrency: int | None = None,
+        drain: float = 30,
+        metrics: int | None = None,
+        metrics_bind: str = BIND_DEFAULT,
     ) -> bool:
         """Run a worker until SIGTERM or SIGINT; True if everything was finished.
 
         The first signal stops taking entries and waits up to `drain` seconds for those that run; a second one
-        gives them back at once. metrics: a port for Prometheus. Call it in the main thread.
+        gives them back at once. metrics: a port for Prometheus, on the address metrics_bind. Call it in the
+        main thread.
         """
         worker = self.worker(concurrency)
         stop, now = threading.Event(), threading.Event()
@@ -134,7 +141,7 @@ class App:
             signal.signal(number, on_signal)
         try:
             worker.start()
-            served = None if metrics is None else MetricsServer(worker, metrics)
+            served = None if metrics is None else MetricsServer(worker, metrics, metrics_bind)
             while not stop.wait(3600):
                 pass
             finished = worker.stop(drain, now)

@@ -55,6 +55,7 @@ class Lane:
         self, setting: Setting, feed: Feed, execution: Execution, concurrency: int
     ) -> None:
         self.feed = feed
+        self.problem = ""  # why the last take failed
         self._setting = setting
         self._execution = execution
         self._concurrency = concurrency
@@ -113,6 +114,7 @@ class Lane:
                     self.feed.prepare()
                     self.feed.recover()
                     is_sound = True
+                self.problem = ""
                 self._take_once()
                 pause = PAUSE_SECONDS
             except DatabaseClosed:
@@ -125,6 +127,7 @@ class Lane:
                 else:
                     log.error("stream=%s cannot take: %s", self.feed.stream, error)
                 is_sound = False
+                self.problem = str(error)
                 stopping.wait(pause)
                 pause = min(PAUSE_SECONDS_MAX, pause * 2)
 

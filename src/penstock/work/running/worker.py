@@ -108,6 +108,12 @@ class Worker:
         log.info("worker=%s stopped", self.consumer)
         return not left
 
+    def reasons_not_ready(self) -> list[str]:
+        """Why it takes no entries now."""
+        if self._stopping.is_set():
+            return ["the worker is stopping"]
+        return [f"{lane.feed.stream}: {lane.problem}" for lane in self._lanes if lane.problem]
+
     def outcome_counts(self) -> list[tuple[str, str, int]]:
         """How often attempts ended in which way: (stream, outcome, count)."""
         return [
