@@ -79,6 +79,28 @@ def test_a_pipeline_that_fails_in_its_first_batch_is_shown(live: Live) -> None:
     assert reports.only("a").outputs == []
 
 
+def test_a_busy_pipeline_does_not_hide_a_slow_one(live: Live) -> None:
+    seconds, microseconds = live.client.time()
+    now_ms = 1000 * seconds + microseconds // 1000
+    pipeline = live.client.pipeline(transaction=False)
+    for minute in range(50, 0, -1):
+        at_ms = now_ms - 60_000 * minute
+        told = {"pipeline": "slow", "output": "silver", "batch": 50 - minute, "rows": 1}
+        pipeline.xadd("penstock:metrics", told, id=f"{at_ms}-0")
+        for number in range(20):
+            told = {"pipeline": "busy", "output": "silver", "batch": number, "rows": 1}
+            pipeline.xadd("penstock:metrics", told, id=f"{at_ms + 1 + number}-0")
+    pipeline.execute()
+
+    def batches(seconds: int) -> list[int]:
+        found = live.ask(lambda server: reports_of(server, seconds)).only("slow").outputs
+        return [batch.batch for output in found for batch in output.batches]
+
+    assert batches(3600) == list(range(50))
+    assert batches(0) == list(range(21, 50))
+    assert batches(600) == list(range(27, 50))  # the newest reports are always read
+
+
 def test_without_pipelines_there_are_no_outputs(live: Live) -> None:
     assert live.ask(reports_of) == PipelineReports([], [])
 

@@ -67,7 +67,7 @@ class PageFrame:
         self.seconds = parse_range(self._client.request.cookies.get(RANGE_COOKIE))
         self._view = view
         self._is_about_one = view != SERVERS_VIEW
-        self._has_charts = view in ("overview", "groups")
+        self._has_charts = view in ("overview", "groups", "pipeline")
         self.keys = PageKeys()
         drawer = self._navigation("streams" if name is not None else view)
         with ui.header().classes("bar items-center no-wrap"):

@@ -93,7 +93,7 @@ class PipelineView:
     async def refresh(self) -> None:
         """Read the newest reports again and redraw the page."""
         server = self._frame.board.server
-        reports = (await reports_of(server)).only(self._only)
+        reports = (await reports_of(server, self._frame.seconds)).only(self._only)
         found = reports.outputs
         now_ms = await server.now_ms()
         catalogue = self._frame.board.catalogue
