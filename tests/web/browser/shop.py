@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import threading
+import time
 from typing import Any
 
 TICKS_PER_SECOND = 4
@@ -65,8 +66,11 @@ class Shop:
             client.xadd("payments:dead", dead | facts | {"_group": "ledger"})
 
     def _run(self) -> None:
-        while not self._closing.wait(1 / TICKS_PER_SECOND):
+        started = time.monotonic()
+        while not self._closing.is_set():
             self._tick += 1
+            due = started + self._tick / TICKS_PER_SECOND
+            self._closing.wait(max(0.0, due - time.monotonic()))
             swing = 1 + 0.1 * math.sin(self._tick / 20)
             for stream, rate in STREAMS.items():
                 self._owed[stream] += swing * rate / TICKS_PER_SECOND
@@ -99,7 +103,7 @@ class Shop:
         if stuck and rows:
             oldest = rows[0]["message_id"]
             words = ("XCLAIM", stream, group, f"{group}-1", 0, oldest, "IDLE", 4_200_000)
-            self._client.execute_command(*words, "JUSTID")
+            self._client.execute_command(*words, "RETRYCOUNT", 2)
 
     def _report(self, second: int) -> None:
         """One batch of each query, which read what was added since the last one."""
@@ -108,10 +112,13 @@ class Shop:
             seconds = 0.24 + 0.08 * place + 0.04 * math.sin(second / (3 + place))
             told = {"pipeline": "orders", "query": query, "source": "orders", "batch": second}
             told |= {"read": read, "seconds": round(seconds, 3), "pending": 0}
-            told |= {"rows_per_second": round(read / seconds, 1), "lag": 3 + 9 * place + second % 4}
+            told |= {
+                "rows_per_second": round(read / seconds, 1),
+                "lag": 3 + 9 * place + second * 7 % 5,
+            }
             for output, share in outputs.items():
                 rows = sum(int(share * (one + 1)) > int(share * one) for one in range(read))
-                rows = min(1, second % 7 == 3) if output == "reject" else rows
+                rows = int(second % 7 == 3) if output == "reject" else rows
                 self._client.xadd("penstock:metrics", told | {"output": output, "rows": rows})
         if second % 7 == 3:
             reason = {"_reason": ("qty_positive", "parse:price")[second % 2]}
@@ -123,5 +130,5 @@ def fields_of(stream: str, number: int) -> dict[str, Any]:
     """An entry of a stream."""
     if stream != "checkout":
         return {"sku": f"A{number % 50}", "qty": 1 + number % 7, "customer": 1000 + number % 300}
-    body = {"customer": {"id": number % 7, "vip": True}, "total": round(9.5 * (number % 40), 2)}
+    body = {"customer": {"id": number % 7, "vip": True}, "total": 9.5 + 3.25 * (number // 100 % 37)}
     return {"order": f"A-{1000 + number}", "body": json.dumps(body), "raw": b"\x00\xff\x10"}

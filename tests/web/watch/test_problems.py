@@ -95,6 +95,10 @@ def test_a_group_that_nobody_reads_is_found_below_the_limit_of_lag() -> None:
     (problem,) = found(watched=(WatchedGroup(b"s", b"g", 0, None, (), unread=3),))
     assert (problem.level, problem.what) == (WARN, "Nobody reads this group")
     assert problem.detail.startswith("3 entries to read")
+    # Its lag says the same, unless it is bad.
+    unread = (WatchedGroup(b"s", b"g", 0, None, (), unread=5_000),)
+    (problem,) = found(facts(b"s", group(5_000)), watched=unread)
+    assert problem.what == "Nobody reads this group"
     (problem,) = found(watched=(WatchedGroup(b"s", b"g", 0, None, (), unread=0),))
     assert problem.detail.startswith("An unknown number of entries")
 

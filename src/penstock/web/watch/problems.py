@@ -195,13 +195,16 @@ def find_problems(
     now_ms: int,
 ) -> list[Problem]:
     """Everything that is wrong, bad before warnings, and otherwise in the order of this module's text."""
+    watched = list(watched)
     found = [*problems_of_server(info), *problems_of_watched(watched)]
+    unread = {(one.stream, one.group) for one in watched if one.unread is not None}
     rejects = []
     for facts in streams:
         for group in facts.groups:
             if LAG.level(group.lag):
                 one = problem_of_lag(facts.name, group, history.samples(facts.name, group.name))
-                found += [one] if one is not None else []
+                if one is not None and (one.level == BAD or (facts.name, group.name) not in unread):
+                    found.append(one)
         reject = problem_of_rejects(facts, now_ms)
         rejects += [reject] if reject is not None else []
     return sorted([*found, *rejects], key=lambda problem: problem.level != BAD)
