@@ -6,6 +6,7 @@ import json
 import shutil
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,7 @@ def test_files_of_the_oldest_compat_version_have_only_types_of_release_0_1_0(
 ) -> None:
     """The way back that docs/upgrades.md describes."""
     with running_penstock("--compat-version", "8.10", data=tmp_path / "data") as server:
-        client = server.client()
+        client: Any = server.client()
         client.execute_command("XADD", "s", "IDMP", "producer", "1", "*", "n", 1)
         client.xadd("s", {"n": 2})
         client.xgroup_create("s", "g", id="0")

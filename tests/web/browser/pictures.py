@@ -1,8 +1,7 @@
-"""Takes the screenshots of the docs if PENSTOCK_SCREENSHOTS is 1. Look at each before you commit it."""
+"""Takes the screenshots of the docs: `pytest tests/web/browser/pictures.py`. Look at each one."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,9 +15,6 @@ from tests.support.source_tree import ROOT
 from tests.web.browser.shop import Shop
 from tests.web.conftest import NO_UI, Visitor
 
-pytestmark = pytest.mark.skipif(
-    os.environ.get("PENSTOCK_SCREENSHOTS") != "1", reason="PENSTOCK_SCREENSHOTS is not 1"
-)
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 expect.set_options(timeout=60_000)
 
