@@ -27,7 +27,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "work": {"core", "engine", "embedded", "client", "metrics", "__init__"},
     "human": {"core"},
     "inspect": {"core", "persist", "client"},
-    "web": {"core", "engine", "persist", "client", "human", "inspect", "metrics"},
+    "web": {"core", "engine", "persist", "client", "human", "inspect", "metrics", "doctor"},
     "doctor": {"core", "persist", "client", "human"},
     "backup": {"core", "persist", "client", "server"},
     "demo": set(),  # it starts the `penstock` command, as a user does

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
@@ -39,6 +40,17 @@ def test_batches_are_counted_by_output() -> None:
     assert ("penstock_pipeline_lag", "gold", None) not in samples
     assert samples["penstock_pipeline_batch_seconds_bucket", "main", "0.5"] == 1
     assert samples["penstock_pipeline_batch_seconds_count", "main", None] == 2
+
+
+def test_a_pipeline_is_ready_when_batches_may_come() -> None:
+    with PipelineMetrics("shop", 0) as metrics:
+        address = f"http://127.0.0.1:{metrics.port}/readyz"
+        with pytest.raises(HTTPError, match="503") as refused:
+            urlopen(address)
+        assert refused.value.read() == b"Spark is starting\n"
+        metrics.waits_for = ""
+        with urlopen(address) as answer:
+            assert answer.read() == b"ready\n"
 
 
 def test_a_port_in_use_is_refused() -> None:

@@ -105,7 +105,8 @@ def test_the_alerts_use_real_metrics(real_names: set[str]) -> None:
     rules = yaml.safe_load((DEPLOY / "prometheus/alerts.yml").read_text())["groups"][0]["rules"]
     assert len({rule["alert"] for rule in rules}) == len(rules)
     for rule in rules:
-        assert used_names(rule["expr"]) <= real_names, rule["alert"]
+        known = real_names | WORKER | PIPELINE | dashboard_names()
+        assert used_names(rule["expr"]) <= known, rule["alert"]
         assert rule["labels"]["severity"] in ("page", "ticket")
         assert {"summary", "action"} == set(rule["annotations"])
         assert is_balanced(rule["expr"])
@@ -140,6 +141,7 @@ def test_prometheus_loads_the_alerts() -> None:
     settings = yaml.safe_load((DEPLOY / "prometheus/prometheus.yml").read_text())
     assert settings["rule_files"] == ["alerts.yml"]
     jobs = {job["job_name"] for job in settings["scrape_configs"]}
+    assert jobs == {"penstock", "penstock-worker", "penstock-pipeline", "penstock-dashboard"}
     alerts = (DEPLOY / "prometheus/alerts.yml").read_text()
     assert set(re.findall(r'job="([^"]+)"', alerts)) <= jobs
 
@@ -162,6 +164,29 @@ def test_the_compose_file_runs_commands_that_exist() -> None:
         for volume in service.get("volumes", []):
             source = volume.split(":")[0]
             assert source in compose()["volumes"] or (DEPLOY / source).exists()
+
+
+def test_the_dashboard_keeps_its_history_and_tells_its_health() -> None:
+    service = compose()["services"]["dashboard"]
+    command = service["command"]
+    state = command[command.index("--state-dir") + 1]
+    assert f"dashboard-data:{state}" in service["volumes"]
+    port = command[command.index("--metrics") + 1]
+    assert f":{port}/healthz" in service["healthcheck"]["test"][-1]
+    found = unit(DEPLOY / "systemd/penstock-dashboard.service")["Service"]
+    assert f"--state-dir %S/{found['StateDirectory']} " in found["ExecStart"]
+
+
+def test_other_containers_can_scrape_dashboard_and_worker() -> None:
+    for name in ("dashboard", "worker"):
+        command = compose()["services"][name]["command"]
+        assert command[command.index("--metrics-bind") + 1] == "0.0.0.0"
+
+
+def test_the_page_of_deployment_names_every_alert() -> None:
+    page = (DEPLOY.parent / "docs/deploy.md").read_text()
+    for alert in re.findall(r"- alert: (\w+)", (DEPLOY / "prometheus/alerts.yml").read_text()):
+        assert re.search(rf"\b{alert}\b", page), alert
 
 
 def test_the_dockerfile_copies_what_exists_and_is_not_ignored() -> None:
@@ -242,6 +267,11 @@ def test_a_unit_runs_a_command_that_exists(path: Path) -> None:
     words = shlex.split(found["Service"]["ExecStart"])
     assert words.pop(0) == "/usr/local/bin/penstock"
     check_command(words)
+
+
+def test_workers_of_two_programs_on_one_host_have_their_own_ports() -> None:
+    command = unit(DEPLOY / "systemd/penstock-worker@.service")["Service"]["ExecStart"]
+    assert shlex.split(command)[-2:] == ["--metrics", "${METRICS_PORT}"]
 
 
 def test_the_server_notifies_systemd() -> None:

@@ -86,3 +86,30 @@ def test_a_port_in_use_is_an_error(served: ThreadedListener) -> None:
         ThreadedListener({}, served.port)
     with pytest.raises(ConfigError, match="cannot serve metrics on port 70000"):
         ThreadedListener({}, 70000)
+
+
+def status_for(port: int, *hosts: str) -> int:
+    """The status of a request with these Host headers."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.putrequest("GET", "/good", skip_host=True)
+    for host in hosts:
+        connection.putheader("host", host)
+    connection.endheaders()
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+def test_a_foreign_name_that_resolves_to_loopback_is_refused(served: ThreadedListener) -> None:
+    for host in ("evil.example", f"evil.example:{served.port}", "10.0.0.1", "[", ""):
+        assert status_for(served.port, host) == 421
+    assert status_for(served.port, "localhost", "evil.example") == 421
+    for host in ("localhost", f"127.0.0.1:{served.port}", "[::1]:9100"):
+        assert status_for(served.port, host) == 200
+    assert status_for(served.port) == 200  # no browser
+
+
+def test_an_open_bind_answers_for_every_name() -> None:
+    served = ThreadedListener({"/good": good}, 0, "0.0.0.0")
+    assert status_for(served.port, "metrics.example:9100") == 200
+    served.close()

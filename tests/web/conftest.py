@@ -121,6 +121,15 @@ class SharedDashboard:
     def address(self) -> str:
         return self.dashboard.address
 
+    def log_in(self, visitor: Visitor, password: str, path: str) -> Any:
+        """Open a page through the login."""
+        page = visitor.page
+        page.goto(f"{self.address}{path}")
+        page.get_by_label("Dashboard password").fill(password)
+        page.get_by_role("button", name="Log in").click()
+        page.wait_for_selector(".view")
+        return page
+
 
 @pytest.fixture(scope="session")
 def shared_dashboard(filled: PenstockServer) -> Iterator[SharedDashboard]:

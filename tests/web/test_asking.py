@@ -112,7 +112,7 @@ def test_a_change_of_a_viewer_is_refused(live: Live) -> None:
 
 
 def test_a_change_after_the_logout_is_refused(live: Live) -> None:
-    gone = Session(Role.OPERATOR, is_open=False)
+    gone = Session(Role.OPERATOR, ends_at=0)
     with pytest.raises(Refused, match="logged out"):
         live.ask(lambda server: server.change(gone, "XADD", "s", "*", "a", "1"), allow_writes=True)
     assert live.client.exists("s") == 0

@@ -318,8 +318,12 @@ def test_metrics_are_served() -> None:
     assert took in urlopen(f"{address}/metrics").read().decode().splitlines()
     with pytest.raises(HTTPError, match="404"):
         urlopen(f"{address}/other")
-    served.close()
+    assert urlopen(f"{address}/readyz").read() == b"ready\n"
     assert worker.stop()
+    with pytest.raises(HTTPError, match="503") as refused:
+        urlopen(f"{address}/readyz")
+    assert refused.value.read() == b"the worker is stopping\n"
+    served.close()
     app.close()
 
 

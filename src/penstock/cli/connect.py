@@ -41,6 +41,14 @@ Url = Annotated[
         help="Server: redis://[user:password@]host:port/db, rediss://..., unix://path, or by Sentinels redis+sentinel://host:port,host:port/name.",
     ),
 ]
+MetricsBind = Annotated[
+    str,
+    typer.Option(
+        "--metrics-bind",
+        metavar="ADDRESS",
+        help="Address of the port of --metrics. It has no password.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 
 # Errors of a server that is not the primary any more, or not for long. redis-py has no classes for most.

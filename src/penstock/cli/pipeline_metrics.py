@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from penstock.metrics.histogram import Histogram
-from penstock.metrics.listener import Answer
+from penstock.metrics.listener import BIND_DEFAULT, Answer, readiness
 from penstock.metrics.text import CONTENT_TYPE, COUNTER, GAUGE, HISTOGRAM, Page
 from penstock.metrics.threaded import ThreadedListener
 
@@ -28,10 +28,13 @@ class _Output:
 
 
 class PipelineMetrics:
-    """Takes the record of each batch, and answers GET /metrics and /healthz in a `with` block."""
+    """Takes the record of each batch; answers GET /metrics, /healthz and /readyz in a `with` block."""
 
-    def __init__(self, pipeline: str, port: int) -> None:
+    def __init__(self, pipeline: str, port: int, bind: str = BIND_DEFAULT) -> None:
         """Port 0 takes a free one. Raises: ConfigError if the port cannot be used."""
+        self.waits_for = (
+            "Spark is starting"  # what comes before the first batch; empty if it may come
+        )
         self._pipeline = pipeline
         self._outputs: dict[str, _Output] = {}
         self._lock = threading.Lock()
@@ -42,7 +45,11 @@ class PipelineMetrics:
         async def health() -> Answer:
             return Answer("ok\n")
 
-        self._listener = ThreadedListener({"/metrics": metrics, "/healthz": health}, port)
+        async def ready() -> Answer:
+            return readiness([self.waits_for] if self.waits_for else [])
+
+        routes = {"/metrics": metrics, "/healthz": health, "/readyz": ready}
+        self._listener = ThreadedListener(routes, port, bind)
         self.port = self._listener.port
 
     def __enter__(self) -> PipelineMetrics:

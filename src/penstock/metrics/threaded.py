@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 import threading
 
 from penstock.errors import ConfigError
-from penstock.metrics.listener import HttpListener, Routes
+from penstock.metrics.listener import BIND_DEFAULT, HttpListener, Routes, listening_socket
 
 PORT_MAX = 65535
 
@@ -16,14 +15,14 @@ _LOG = logging.getLogger("penstock.metrics")
 
 
 class ThreadedListener:
-    """Answers on a port of this machine until it is closed. Port 0 takes a free one."""
+    """Answers on a port until it is closed. Port 0 takes a free one."""
 
-    def __init__(self, routes: Routes, port: int) -> None:
+    def __init__(self, routes: Routes, port: int, bind: str = BIND_DEFAULT) -> None:
         """Raises: ConfigError if the port cannot be used."""
         if not 0 <= port <= PORT_MAX:
             raise ConfigError(f"cannot serve metrics on port {port}: it must be 0 to {PORT_MAX}")
         try:
-            self._socket = socket.create_server(("127.0.0.1", port))
+            self._socket = listening_socket(port, bind)
         except OSError as error:
             raise ConfigError(f"cannot serve metrics on port {port}: {error}") from None
         self.port: int = self._socket.getsockname()[1]

@@ -9,6 +9,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from nicegui import app, ui
 from nicegui.server import Server
 
+from penstock.web.background import Work, keep_running
 from penstock.web.board import Board, Settings
 from penstock.web.elements.unconnected import delete_unconnected, open_pages
 from penstock.web.http.auth import Gate, proxy_options
@@ -44,17 +45,20 @@ def run(settings: Settings) -> None:
     tasks: set[asyncio.Task[None]] = set()
     metrics = DashboardMetrics(boards, open_pages)
 
+    def start(what: str, work: Work) -> None:
+        tasks.add(asyncio.create_task(keep_running(what, work)))
+
     async def begin() -> None:
         for board in boards:
-            for work in (board.health, board.catalogue, board.figures, board.watch, board.recorder):
-                tasks.add(asyncio.create_task(work.run()))
-        tasks.add(asyncio.create_task(delete_unconnected()))
+            for what, work in board.background().items():
+                start(f"{board.name}: {what}", work)
+        start("the deletion of unconnected pages", delete_unconnected)
         if settings.metrics_port is not None:
-            await metrics.listen(settings.metrics_port)
+            await metrics.listen(settings.metrics_port, settings.metrics_bind)
         context = Server.instance.config.ssl
         if settings.certificate is not None and context is not None:
             files = Certificates(context, settings.certificate, settings.key)
-            tasks.add(asyncio.create_task(files.run()))
+            start("the renewal of the certificate", files.run)
 
     async def end() -> None:
         for task in tasks:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from penstock.client.address import parse_url
 from penstock.human.show import harmless
+from penstock.metrics.listener import BIND_DEFAULT
+from penstock.web.background import Work
 from penstock.web.model.catalogue import StreamCatalogue
 from penstock.web.model.history import GroupHistory
 from penstock.web.server.asking import ServerClient
@@ -20,7 +22,6 @@ from penstock.web.watch.recorder import Recorder
 from penstock.web.watch.thresholds import WARN
 
 PORT_DEFAULT = 8379
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 PATH_OF_SERVERS = "/at/"
 
 
@@ -30,7 +31,7 @@ class Settings:
 
     servers: tuple[NamedServer, ...]
     port: int = PORT_DEFAULT
-    bind: str = LOOPBACK[0]
+    bind: str = BIND_DEFAULT
     password: str = field(default="", repr=False)
     viewer_password: str = field(default="", repr=False)
     allow_writes: bool = False
@@ -40,6 +41,7 @@ class Settings:
     key: str | None = None
     state: Path | None = None  # a folder for the history
     metrics_port: int | None = None
+    metrics_bind: str = BIND_DEFAULT
 
     @property
     def has_several(self) -> bool:
@@ -75,6 +77,16 @@ class Board:
         """The name of the server in the archive. Two databases of one server have two histories."""
         label = parse_url(url)
         return self.server.name if not label.database else label.label
+
+    def background(self) -> dict[str, Work]:
+        """The work that collects data, until it is cancelled."""
+        return {
+            "the health check": self.health.run,
+            "the catalogue of streams": self.catalogue.run,
+            "the key figures": self.figures.run,
+            "the watch over groups": self.watch.run,
+            "the history": self.recorder.run,
+        }
 
     def problems(self, now_ms: int) -> list[Problem]:
         """What is wrong now, as far as the background work has found it."""

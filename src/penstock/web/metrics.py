@@ -1,23 +1,22 @@
 """Metrics of the dashboard for Prometheus: `penstock ui --metrics PORT`.
 
-They are served on a port of their own, without the password of the dashboard, and only on this machine.
+They are served on a port of their own, without the password of the dashboard, and by default only on this
+machine.
 """
 
 from __future__ import annotations
 
 import logging
 import resource
-import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from http import HTTPStatus
 from pathlib import Path
 
 from penstock.metrics.histogram import Histogram
-from penstock.metrics.listener import Answer, HttpListener
+from penstock.metrics.listener import Answer, HttpListener, listening_socket, readiness
 from penstock.metrics.text import CONTENT_TYPE, COUNTER, GAUGE, HISTOGRAM, Page
-from penstock.web.board import LOOPBACK, Board
+from penstock.web.board import Board
 from penstock.web.http.auth import App, Message, Receive, Scope, Send
 from penstock.web.watch.thresholds import BAD, WARN
 
@@ -65,11 +64,11 @@ class DashboardMetrics:
         self._listener: HttpListener | None = None
         self.requests = Requests()
 
-    async def listen(self, port: int) -> None:
-        """Answer on a port of this machine. Raises: OSError if it is in use."""
+    async def listen(self, port: int, bind: str) -> None:
+        """Answer on a port. Raises: OSError if it is in use."""
         routes = {"/metrics": self._metrics, "/healthz": self._health, "/readyz": self._ready}
         self._listener = HttpListener(routes, _log_error)
-        await self._listener.start([socket.create_server((LOOPBACK[0], port))])
+        await self._listener.start([listening_socket(port, bind)])
 
     def close(self) -> None:
         if self._listener is not None:
@@ -83,10 +82,8 @@ class DashboardMetrics:
 
     async def _ready(self) -> Answer:
         """503 and one line for each server that does not answer."""
-        down = [f"{one.name}: {one.health.problem}\n" for one in self._boards if one.health.problem]
-        if down:
-            return Answer("".join(down), HTTPStatus.SERVICE_UNAVAILABLE)
-        return Answer("ok\n")
+        down = [f"{one.name}: {one.health.problem}" for one in self._boards if one.health.problem]
+        return readiness(down)
 
     def text(self) -> str:
         """The metrics now."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from penstock.embedded.database import Database
 from penstock.errors import ConfigError
+from penstock.metrics.listener import BIND_DEFAULT
 from penstock.work.backend import Backend, backend_for
 from penstock.work.handler import Handler
 from penstock.work.message import Sent
@@ -116,12 +117,18 @@ class App:
         return Worker(self, concurrency)
 
     def run(
-        self, *, concurrency: int | None = None, drain: float = 30, metrics: int | None = None
+        self,
+        *,
+        concurrency: int | None = None,
+        drain: float = 30,
+        metrics: int | None = None,
+        metrics_bind: str = BIND_DEFAULT,
     ) -> bool:
         """Run a worker until SIGTERM or SIGINT; True if everything was finished.
 
         The first signal stops taking entries and waits up to `drain` seconds for those that run; a second one
-        gives them back at once. metrics: a port for Prometheus. Call it in the main thread.
+        gives them back at once. metrics: a port for Prometheus, on the address metrics_bind. Call it in the
+        main thread.
         """
         worker = self.worker(concurrency)
         served: MetricsServer | None = None
@@ -134,10 +141,8 @@ class App:
         for number in before:
             signal.signal(number, on_signal)
         try:
-            if metrics is not None:
-                served = MetricsServer(
-                    worker, metrics
-                )  # before entries are taken: the port may be in use
+            if metrics is not None:  # before entries are taken: the port may be in use
+                served = MetricsServer(worker, metrics, metrics_bind)
             worker.start()
             while not stop.wait(3600):
                 pass

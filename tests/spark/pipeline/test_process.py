@@ -10,11 +10,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
 from tests.spark.conftest import NO_PYSPARK, Broker
 from tests.support.command_line import PROGRAM
+from tests.support.servers.redis_server import free_port
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 
@@ -87,15 +89,19 @@ def test_a_run_ends_with_a_summary_and_by_sigterm(penstock: Broker, tmp_path: Pa
     assert rows == {"bronze": 4, "silver": 2, "reject": 2}
 
     last = client.xadd("orders", {"qty": -7})
-    with pipeline(penstock, *words) as process:
+    port = free_port()
+    with pipeline(penstock, *words, "--metrics", str(port)) as process:
         until = time.monotonic() + DEADLINE_SECONDS
         while client.xlen("rejected") < 3:
             assert process.poll() is None, process.communicate()
             assert time.monotonic() < until
             time.sleep(0.1)
+        with urlopen(f"http://127.0.0.1:{port}/readyz") as answer:
+            assert answer.read() == b"ready\n"
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=DEADLINE_SECONDS)
-    assert (process.returncode, err) == (0, b"")
+    assert process.returncode == 0
+    assert err.endswith(f"metrics: http://127.0.0.1:{port}/metrics\n".encode())
     assert out.split()[:6] == [b"output", b"batches", b"read", b"written", b"late", b"lag"]
     (rejected,) = client.xrevrange("rejected", count=1)
     assert rejected[1][b"_source_id"] == last

@@ -11,7 +11,7 @@ from tests.support.campaign import cells
 from tests.support.servers.dashboard import Dashboard
 from tests.support.servers.penstock_server import PenstockServer
 from tests.web.browser.accessible import check_with_axe, colours_of
-from tests.web.conftest import Visitor
+from tests.web.conftest import SharedDashboard, Visitor
 from tests.web.design.contrast import GRAPHICS_MIN, contrast, distance
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
@@ -31,11 +31,23 @@ VIEWS = {
     "/slowlog": "slowlog-log-slower-than",
     "/configuration": "maxclients",
 }
+# As a viewer sees them, with a server that is down.
+SHARED_VIEWS = {
+    "/servers": "1 of 2 servers does not answer",
+    "/at/prod/overview": "Key figures",
+    "/at/prod/stream?name=orders": "sku=A",
+    "/at/prod/group?name=orders&group=packers": "ann",
+    "/at/down/streams": "cannot reach",
+}
 COMBINATIONS = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dark")]
 # A line needs two samples.
 HAS_LINES = """() => [...document.querySelectorAll('.nicegui-echart')].some((one) => {
   const series = getElement(Number(one.id.slice(1)))?.chart?.getOption()?.series ?? [];
   return series.length == 3 && series.every((line) => line.type == 'line' && line.data.length >= 2);
+})"""
+HAS_MARKS = """() => [...document.querySelectorAll('.nicegui-echart')].some((one) => {
+  const series = getElement(Number(one.id.slice(1)))?.chart?.getOption()?.series ?? [];
+  return series.length == 2 && series.every((marks) => marks.type == 'scatter' && marks.data.length);
 })"""
 NEAR = 24  # of a colour's three channels together; the edges of lines are blended
 
@@ -64,9 +76,43 @@ def test_every_view_is_accessible_and_fits(
     page = looker.goto(writing_dashboard, path)
     expect(page.locator(".view")).to_contain_text(VIEWS[path])
     expect(page.locator(".loading")).to_have_count(0)
+    assert_fits(page)
+    check_with_axe(page)
+
+
+def assert_fits(page: Any) -> None:
+    """The page does not scroll sideways."""
     root = "document.documentElement"
     assert page.evaluate(f"{root}.scrollWidth - {root}.clientWidth") == 0
+
+
+@pytest.mark.parametrize("path", SHARED_VIEWS)
+def test_views_of_several_servers_are_accessible_and_fit(
+    shared_dashboard: SharedDashboard, looker: Visitor, path: str
+) -> None:
+    page = shared_dashboard.log_in(looker, shared_dashboard.viewer, path)
+    expect(page.locator("body")).to_contain_text(SHARED_VIEWS[path])
+    assert_fits(page)
     check_with_axe(page)
+
+
+def test_pages_without_scripts_are_accessible_and_fit(
+    shared_dashboard: SharedDashboard, visitor: Visitor
+) -> None:
+    page = visitor.page
+    for width, scheme in COMBINATIONS:
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme)
+        visitor.page.context.clear_cookies()
+        page.goto(f"{shared_dashboard.address}/login")
+        expect(page.get_by_role("heading")).to_have_text("Log in")
+        assert_fits(page)
+        check_with_axe(page)
+        shared_dashboard.log_in(visitor, shared_dashboard.viewer, "/servers")
+        page.goto(f"{shared_dashboard.address}/no-such-page")
+        expect(page.get_by_role("heading")).to_have_text("Page not found")
+        assert_fits(page)
+        check_with_axe(page)
 
 
 def test_rows_of_entries_are_low(dashboard: Dashboard, looker: Visitor) -> None:
@@ -106,6 +152,43 @@ def test_lines_of_charts_have_contrast(
     page.wait_for_timeout(300)  # the pixels of a canvas cannot be waited for
     shown = colours_of(page, chart)
     check_is_drawn(shown, colours.CHART_SERIES[:3], is_dark(page))
+
+
+def test_marks_of_positions_have_contrast(
+    dashboard: Dashboard, looker: Visitor, filled: PenstockServer
+) -> None:
+    with filled.client() as client:
+        client.delete("marked")
+        for number in range(9):
+            client.xadd("marked", {"n": number}, id=f"{1000 * number + 1}-0")
+        client.xgroup_create("marked", "g", id="0")
+        client.xreadgroup("g", "c", {"marked": ">"}, count=5)
+    page = looker.goto(dashboard, "/groups?name=marked")
+    chart = page.locator(".card").filter(has=page.get_by_role("heading", name="Positions"))
+    chart.scroll_into_view_if_needed()
+    page.wait_for_function(HAS_MARKS)
+    page.wait_for_timeout(300)  # the pixels of a canvas cannot be waited for
+    check_is_drawn(colours_of(page, chart), colours.CHART_SERIES[:2], is_dark(page))
+
+
+def test_lines_of_pipelines_have_contrast(
+    dashboard: Dashboard, looker: Visitor, filled: PenstockServer
+) -> None:
+    with filled.client() as client:
+        last = client.xinfo_stream("penstock:metrics")["last-generated-id"]
+        newest = int(last.split(b"-")[0])
+        for number in range(6):
+            for place, query in enumerate(("main", "by_minute", "by_day")):
+                told = {"pipeline": "drawn", "output": query, "query": query, "rows": 10}
+                told |= {"batch": number, "seconds": 0.2 + place / 3, "lag": 10 * place + 5}
+                told |= {"rows_per_second": 100 * place + 20 * number + 50}
+                client.xadd("penstock:metrics", told, id=f"{newest + 900 * number + 9}-{place}")
+    page = looker.goto(dashboard, "/pipeline?only=drawn")
+    chart = page.locator(".card").filter(has=page.get_by_role("heading", name="Rows per second"))
+    chart.scroll_into_view_if_needed()
+    page.wait_for_function(HAS_LINES)
+    page.wait_for_timeout(300)  # the pixels of a canvas cannot be waited for
+    check_is_drawn(colours_of(page, chart), colours.CHART_SERIES[:3], is_dark(page))
 
 
 def test_lines_of_the_tree_have_contrast(dashboard: Dashboard, looker: Visitor) -> None:

@@ -19,7 +19,6 @@ from penstock.web.http.names import link
 from tests.support.servers.dashboard import Dashboard, running_dashboard
 from tests.support.servers.penstock_server import PenstockServer, running_penstock
 from tests.web.browser.accessible import check_can_be_used_without_eyes
-from tests.web.browser.pictures import PICTURES, bustle, screenshot, take_picture
 from tests.web.conftest import Visitor
 from tests.web.many_entries import ENTRIES, FIRST_MS, LARGEST_ID, ODD_NAME, STEP_MS
 
@@ -41,9 +40,7 @@ VIEWS = {
 
 
 @pytest.mark.parametrize("path", VIEWS)
-def test_every_page_loads_and_fits(
-    dashboard: Dashboard, visitor: Visitor, filled: PenstockServer, path: str
-) -> None:
+def test_every_page_loads_and_fits(dashboard: Dashboard, visitor: Visitor, path: str) -> None:
     page = visitor.goto(dashboard, path)
     expect(page.locator(".view")).to_contain_text(VIEWS[path])
     assert page.locator("table th[scope=col], .card").count() > 0
@@ -52,23 +49,15 @@ def test_every_page_loads_and_fits(
     page.set_viewport_size({"width": 390, "height": 844})
     root = "document.documentElement"  # no page is wider than a phone
     page.wait_for_function(f"{root}.scrollWidth == {root}.clientWidth")
-    if PICTURES:
-        page.set_viewport_size({"width": 1280, "height": 900})
-        take_picture(page, dashboard.address, filled, path)
 
 
-def test_streams_are_searched_sorted_and_linked(
-    dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
-) -> None:
+def test_streams_are_searched_sorted_and_linked(dashboard: Dashboard, visitor: Visitor) -> None:
     page = visitor.goto(dashboard, "/streams")
     row = page.get_by_role("row").filter(has=page.get_by_role("link", name="orders", exact=True))
     expect(row).to_contain_text(f"{ENTRIES - 1:,}")
     page.get_by_role("button", name="length").click()
     expect(page.get_by_role("row").nth(1)).to_contain_text("orders")
     page.wait_for_url(re.compile("sort=-length"))
-    if PICTURES:
-        bustle(page, filled)
-        screenshot(page, "streams", 490)
     page.get_by_label("Search names").fill("rejected")
     expect(page.get_by_role("row")).to_have_count(2)
     page.wait_for_url(re.compile("search=rejected"))
@@ -280,10 +269,6 @@ def test_the_bytes_of_a_node_are_shown_with_what_was_deleted(
     expect(page.locator(".view")).to_contain_text(f"node {FIRST_MS + 100 * STEP_MS}-0")
     page.wait_for_url(re.compile("node="))
     expect(page.locator(".bytes li.deleted")).to_have_count(0)
-    if PICTURES:
-        page.goto(f"{dashboard.address}/structure?name=sensors")
-        expect(page.locator(".bytes li.deleted")).to_have_count(2)
-        screenshot(page, "structure", 1230)
 
 
 def test_a_read_only_dashboard_offers_and_accepts_no_change(
@@ -387,6 +372,33 @@ def test_the_overview_says_what_is_wrong_and_leads_there(
     row.get_by_role("link").click()
     pending = page.get_by_role("table", name="pending entries", exact=True)
     expect(pending).to_contain_text("ann")
+
+
+def test_retention_is_tried_by_a_user_who_may_not_read_the_settings(
+    visitor: Visitor, filled: PenstockServer
+) -> None:
+    with filled.client() as client:
+        client.execute_command("ACL", "SETUSER", "limited", "on", ">pw", "~*", "+@all", "-config")
+        with running_dashboard(f"redis://limited:pw@127.0.0.1:{filled.port}") as dashboard:
+            page = visitor.goto(dashboard, "/retention?name=orders&rule=length%201000")
+            expect(page.locator(".view")).to_contain_text("stream-retention orders length 1000")
+            expect(page.locator(".view")).to_contain_text("has no permissions")
+            expect(page.locator("[role=alert]")).to_be_hidden()
+        client.execute_command("ACL", "DELUSER", "limited")
+
+
+def test_a_pipeline_that_failed_in_its_first_batch_is_shown(
+    dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
+) -> None:
+    failed = {"pipeline": "broken", "output": "silver", "error": "the disk is full"}
+    with filled.client() as client:
+        report = client.xadd("penstock:metrics", failed)
+        page = visitor.goto(dashboard, "/pipeline?only=broken")
+        flow = page.get_by_role("group", name="pipeline broken")
+        expect(flow).to_contain_text("silver failed")
+        expect(flow).to_contain_text("the disk is full")
+        expect(flow.locator(".level.bad").first).to_have_text("failed")
+        client.xdel("penstock:metrics", report)
 
 
 def test_history_survives_the_dashboard(

@@ -14,6 +14,7 @@ from penstock.web.http.sessions import Role, Session
 from penstock.web.jobs.dead_letters import dead_letters_of
 from penstock.web.refusal import Refused
 from penstock.web.server.asking import ServerClient
+from penstock.work.names import consumer_name
 from tests.web.conftest import Live
 
 FACTS = {"_source_stream": "s", "_group": "g", "_reason": "ValueError: no", "_attempts": "5"}
@@ -28,6 +29,9 @@ async def redrive(server: ServerClient) -> list[str]:
 
 def test_the_rows_are_those_of_the_engine() -> None:
     assert (dead_letters.WAITING, dead_letters.WINDOW_MS) == (rows.WAITING, rows.WINDOW_MS)
+    for consumer in (b"waiting", b"-", b"ann", b"host-12-0123abcd", b"host-12-0123abcde", b"-1-"):
+        assert dead_letters.has_due_time(consumer) == rows.has_due_time(consumer)
+    assert rows.has_due_time(consumer_name().encode())
 
 
 def test_an_entry_that_is_still_there_is_given_back(stream_of_ten: Live) -> None:

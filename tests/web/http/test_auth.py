@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from penstock.metrics.loopback import is_loopback
 from penstock.web.http import auth as module
 from penstock.web.http import sessions
 from penstock.web.http.auth import (
@@ -16,12 +17,12 @@ from penstock.web.http.auth import (
     Receive,
     Scope,
     Send,
-    is_loopback,
     own_path,
     proxy_options,
 )
 from penstock.web.http.guesses import AT_ONCE_MAX, peer_of
 from penstock.web.http.sessions import Role, Session, session_of
+from penstock.web.metrics import RequestCounter, Requests
 from tests.support.servers.loops import run_apart
 
 Answer = tuple[int, dict[str, str], bytes]
@@ -34,7 +35,11 @@ async def inside(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def visit(
-    gate: Gate, path: str = "/", method: str = "GET", body: bytes = b"", **headers: str
+    gate: Gate | RequestCounter,
+    path: str = "/",
+    method: str = "GET",
+    body: bytes = b"",
+    **headers: str,
 ) -> Answer:
     """Send one request through the gate."""
     given = {"host": "127.0.0.1:8379"} | headers
@@ -48,7 +53,7 @@ def visit(
     return _run(gate, scope, body)
 
 
-def _run(gate: Gate, scope: Scope, body: bytes = b"") -> Answer:
+def _run(gate: Gate | RequestCounter, scope: Scope, body: bytes = b"") -> Answer:
     sent: list[Message] = []
 
     async def receive() -> Message:
@@ -329,3 +334,57 @@ def test_the_oldest_session_ends_when_there_are_too_many(monkeypatch: pytest.Mon
     first, *others = (log_in(gate, "secret") for _ in range(3))
     assert visit(gate, cookie=first)[0] == 303
     assert [visit(gate, cookie=other)[0] for other in others] == [200, 200]
+
+
+def test_viewers_do_not_push_out_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "SESSIONS_MAX", 2)
+    gate = Gate(inside, "secret", "look")
+    operator = log_in(gate, "secret")
+    viewers = [log_in(gate, "look") for _ in range(3)]
+    assert visit(gate, cookie=operator)[0] == 200
+    assert [visit(gate, cookie=viewer)[0] for viewer in viewers] == [303, 200, 200]
+
+
+def test_a_session_ends_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate(inside, "secret")
+    cookie = log_in(gate, "secret")
+    monkeypatch.setattr(sessions, "SECONDS_MAX", 0)
+    over = log_in(gate, "secret")
+    assert [visit(gate, cookie=one)[0] for one in (cookie, over)] == [200, 303]
+
+
+def test_a_login_ends_the_session_that_it_replaces() -> None:
+    found: list[Session] = []
+
+    async def remember(scope: Scope, receive: Receive, send: Send) -> None:
+        found.append(session_of(scope))
+        await inside(scope, receive, send)
+
+    gate = Gate(remember, "secret", "look")
+    operator = log_in(gate, "secret")
+    visit(gate, cookie=operator)
+    wrong = urlencode({"password": "Secret"}).encode()
+    assert visit(gate, "/login", "POST", wrong, cookie=operator)[0] == 401
+    may_change = found[0].may_change
+    assert may_change
+    right = urlencode({"password": "look"}).encode()
+    assert visit(gate, "/login", "POST", right, cookie=operator)[0] == 303
+    assert not found[0].may_change
+    assert visit(gate, cookie=operator)[0] == 303
+
+
+def test_a_request_that_fails_is_counted_and_answered_without_details(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def fail(scope: Scope, receive: Receive, send: Send) -> None:
+        raise ValueError("a secret of the server")
+
+    counted = Requests()
+    app = RequestCounter(Gate(fail), counted)
+    status, headers, body = visit(app, "/streams")
+    assert (status, headers["content-type"]) == (500, "text/plain")
+    assert headers["x-content-type-options"] == "nosniff"
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert b"secret" not in body
+    assert "a secret of the server" in caplog.text
+    assert counted.codes == {500: 1}

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from penstock.client.replies import Entry
 from penstock.core.stream_id import StreamID
+from penstock.web.jobs.flow import flows_of
 from penstock.web.jobs.pipelines import (
     QUIET_MS,
+    PipelineReports,
     Rejects,
-    outputs_of,
     parse_batch_or_none,
     reason_of,
     reject_streams,
     rejects_of,
+    reports_of,
 )
 from penstock.web.model.catalogue import StreamCatalogue
 from penstock.web.model.history import GroupHistory
@@ -31,7 +33,7 @@ def test_the_newest_batch_of_each_output_is_its_state(live: Live) -> None:
             }
             live.client.xadd("penstock:metrics", told | {"rows_per_second": 20.0, "lag": 3})
     live.client.xadd("penstock:metrics", {"something": "else"})
-    found = live.ask(outputs_of)
+    found = live.ask(reports_of).outputs
     assert [(output.pipeline, output.output) for output in found] == [
         ("shop", "bronze"),
         ("shop", "silver"),
@@ -55,16 +57,52 @@ def test_an_error_is_shown_until_the_next_batch(live: Live) -> None:
         live.client.xadd("penstock:metrics", batch | {"output": output})
     failed = {"pipeline": "shop", "output": "silver", "error": "disk full"}
     live.client.xadd("penstock:metrics", failed)
-    bronze, silver = live.ask(outputs_of)
+    bronze, silver = live.ask(reports_of).outputs
     assert (bronze.state(0), silver.state(0)) == ("stopped", "failed")
     assert silver.failure is not None
     assert silver.failure.error == "disk full"
     live.client.xadd("penstock:metrics", batch | {"output": "bronze"})
-    assert [output.failure for output in live.ask(outputs_of)] == [None, None]
+    assert [output.failure for output in live.ask(reports_of).outputs] == [None, None]
+
+
+def test_a_pipeline_that_fails_in_its_first_batch_is_shown(live: Live) -> None:
+    live.client.xadd("penstock:metrics", {"pipeline": "a", "output": "silver", "error": "no disk"})
+    live.client.xadd(
+        "penstock:metrics", {"pipeline": "b", "output": "silver", "batch": 1, "rows": 1}
+    )
+    reports = live.ask(reports_of)
+    failed, running = flows_of(reports, reports.outputs[0].last.at_ms)
+    assert (failed.name, failed.queries, running.name) == ("a", (), "b")
+    assert failed.failure is not None
+    assert failed.failure.error == "no disk"
+    assert reports.only("b").failures == []
+    assert reports.only("a").outputs == []
+
+
+def test_a_busy_pipeline_does_not_hide_a_slow_one(live: Live) -> None:
+    seconds, microseconds = live.client.time()
+    now_ms = 1000 * seconds + microseconds // 1000
+    pipeline = live.client.pipeline(transaction=False)
+    for minute in range(50, 0, -1):
+        at_ms = now_ms - 60_000 * minute
+        told = {"pipeline": "slow", "output": "silver", "batch": 50 - minute, "rows": 1}
+        pipeline.xadd("penstock:metrics", told, id=f"{at_ms}-0")
+        for number in range(20):
+            told = {"pipeline": "busy", "output": "silver", "batch": number, "rows": 1}
+            pipeline.xadd("penstock:metrics", told, id=f"{at_ms + 1 + number}-0")
+    pipeline.execute()
+
+    def batches(seconds: int) -> list[int]:
+        found = live.ask(lambda server: reports_of(server, seconds)).only("slow").outputs
+        return [batch.batch for output in found for batch in output.batches]
+
+    assert batches(3600) == list(range(50))
+    assert batches(0) == list(range(21, 50))
+    assert batches(600) == list(range(27, 50))  # the newest reports are always read
 
 
 def test_without_pipelines_there_are_no_outputs(live: Live) -> None:
-    assert live.ask(outputs_of) == []
+    assert live.ask(reports_of) == PipelineReports([], [])
 
 
 def test_invalid_numbers_are_ignored() -> None:

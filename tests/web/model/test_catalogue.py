@@ -88,8 +88,28 @@ def test_facts_match_the_server(live: Live) -> None:
     facts = row.facts
     assert (facts.length, facts.added, str(facts.last_id)) == (2, 2, "2-0")
     assert facts.first is not None
-    assert (str(facts.first.id), facts.worst_lag, facts.read) == ("1-0", 1, 1)
+    assert (str(facts.first.id), facts.worst_lag, facts.reads) == ("1-0", 1, {b"g": 1})
     assert facts.size_bytes is not None
     assert facts.size_bytes > 0
     (group,) = facts.groups
     assert (group.name, group.pending, str(group.last_id)) == (b"g", 1, "1-0")
+
+
+def test_the_rate_out_counts_the_groups_that_are_known(live: Live) -> None:
+    for group in ("reading", "unread"):
+        live.client.xgroup_create("s", group, id="0", mkstream=True)
+
+    async def run(server: ServerClient) -> tuple[float | None, float | None]:
+        catalogue = StreamCatalogue(server, GroupHistory())
+        for _ in range(3):
+            live.client.xadd("s", {"n": 1})
+            live.client.xreadgroup("reading", "c", {"s": ">"})
+            await catalogue.sweep()
+        row = catalogue.row_or_none(b"s")
+        assert row is not None
+        return row.meter.rate_out, catalogue.totals().rate_out
+
+    of_stream, of_all = live.ask(run)
+    assert of_stream is not None
+    assert of_stream > 0
+    assert of_all == of_stream

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.web.model.rates import Meter, Series, points, rate_text
+from penstock.web.model.rates import Meter, Series, points, rate_text, sum_of_known
 
 
 @given(st.lists(st.integers(0, 100) | st.none(), max_size=40), st.integers(1, 10))
@@ -19,17 +19,32 @@ def test_a_series_keeps_the_newest_samples(values: list[int | None], size: int) 
 
 def test_a_rate_is_the_difference_of_two_counters() -> None:
     meter = Meter()
-    meter.note(10.0, 100, 50)
+    meter.note(10.0, 100, {b"g": 50})
     assert meter.series.last() is None
-    meter.note(12.0, 300, 50)
+    meter.note(12.0, 300, {b"g": 50})
     assert (meter.rate_in, meter.rate_out) == (100.0, 0.0)
 
 
 def test_a_counter_that_fell_has_no_rate() -> None:
     meter = Meter()
-    meter.note(1.0, 100, None)
-    meter.note(2.0, 5, None)
-    assert (meter.rate_in, meter.rate_out) == (None, None)
+    meter.note(1.0, 100, {})
+    meter.note(2.0, 5, {})
+    assert meter.rate_in is None
+
+
+def test_a_group_that_was_never_read_does_not_hide_the_rate_of_others() -> None:
+    meter = Meter()
+    meter.note(1.0, 0, {b"read": 10, b"new": None, b"again": 7})
+    meter.note(2.0, 0, {b"read": 30, b"new": None, b"again": 3})
+    assert meter.rate_out == 20.0
+    meter.note(3.0, 0, {b"new": None})
+    assert meter.rate_out is None
+
+
+def test_a_sum_leaves_out_what_is_unknown() -> None:
+    assert sum_of_known([1.5, None, 2.0]) == 3.5
+    assert sum_of_known([None, None]) is None
+    assert sum_of_known([]) == 0
 
 
 def test_a_sparkline_has_its_largest_value_at_the_top() -> None:

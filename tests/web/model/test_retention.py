@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.engine.retention.policy import parse_policies, policy_of
 from penstock.web.model.retention import (
     NO_RETENTION,
     RetentionRule,
     effect_of,
     parse_rule,
+    pattern_of,
     rule_of_server,
 )
 from penstock.web.refusal import Refused
@@ -66,3 +68,24 @@ def test_the_rule_of_the_server_is_found_by_its_pattern(live_penstock: Live) -> 
 def test_other_servers_have_no_retention(live_redis: Live) -> None:
     with pytest.raises(Refused, match=NO_RETENTION):
         live_redis.ask(lambda server: rule_of_server(server, b"s"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["orders", "a*", "a?c", "[ab]", "x[", "back\\slash", "Grüße:7", "age", "FORCE", "*", "-"],
+)
+def test_the_pattern_of_a_name_matches_no_other_stream(name: str) -> None:
+    words = f"other length 1 {pattern_of(name.encode())} length 10".split()
+    policies = parse_policies(words)
+    found = policy_of(policies, name.encode())
+    assert (len(policies), found) == (2, policies[1])
+    for other in (f"{name}s", "abc", "a", "b", name[:-1], f"{name[:-1]}z"):
+        assert policy_of(policies, other.encode()) is None
+
+
+@pytest.mark.parametrize(
+    "name", [b"", b"two words", b"it's", b'"', b"a\n", b"\xff", b"\xc2\xa0", b"\xe2\x80\xae"]
+)
+def test_a_name_that_the_setting_cannot_hold_has_no_pattern(name: bytes) -> None:
+    with pytest.raises(Refused, match="cannot hold this name"):
+        pattern_of(name)

@@ -48,6 +48,14 @@ def found(
         ("role:master\r\nslave0:ip=10.0.0.7,port=1,state=online,lag=31", BAD, "Replica silent"),
         ("slave0:ip=10.0.0.7,port=1,state=wait_bgsave,lag=0", WARN, "Replica not online"),
         ("used_memory:96\r\nmaxmemory:100", BAD, "Memory: 96% of the limit"),
+        (
+            "used_memory:91\r\nmaxmemory:0\r\ntotal_system_memory:100",
+            BAD,
+            "Memory: 91% of the machine",
+        ),
+        ("penstock_disk_free_bytes:14\r\npenstock_disk_bytes:100", WARN, "Disk nearly full"),
+        ("penstock_disk_free_bytes:4\r\npenstock_disk_bytes:100", BAD, "Disk nearly full"),
+        ("penstock_fsync_usec:34000", WARN, "Slow disk"),
         ("connected_clients:80\r\nmaxclients:100", WARN, "Clients: 80% of the limit"),
     ],
 )
@@ -64,6 +72,8 @@ def test_a_fault_of_the_server_is_found(info: str, level: str, what: str) -> Non
         "used_memory:9\r\nmaxmemory:0",
         "role:master\r\nslave0:ip=10.0.0.7,port=1,state=online,lag=1\r\naof_last_write_status:ok",
         "role:slave\r\nmaster_link_status:up\r\nslaves:many",
+        "penstock_disk_free_bytes:16\r\npenstock_disk_bytes:100\r\npenstock_fsync_usec:900",
+        "penstock_disk_free_bytes:0\r\npenstock_disk_bytes:0\r\ntotal_system_memory:0",
     ],
 )
 def test_a_healthy_or_strange_server_has_no_problem(info: str) -> None:
@@ -79,6 +89,18 @@ def test_dead_consumers_and_old_pending_entries_are_found() -> None:
     ]
     assert problems[0].href == "group?name=s&group=g"
     assert found(watched=(WatchedGroup(b"s", b"g", 7, 1000, ()),)) == []
+
+
+def test_a_group_that_nobody_reads_is_found_below_the_limit_of_lag() -> None:
+    (problem,) = found(watched=(WatchedGroup(b"s", b"g", 0, None, (), unread=3),))
+    assert (problem.level, problem.what) == (WARN, "Nobody reads this group")
+    assert problem.detail.startswith("3 entries to read")
+    # Its lag says the same, unless it is bad.
+    unread = (WatchedGroup(b"s", b"g", 0, None, (), unread=5_000),)
+    (problem,) = found(facts(b"s", group(5_000)), watched=unread)
+    assert problem.what == "Nobody reads this group"
+    (problem,) = found(watched=(WatchedGroup(b"s", b"g", 0, None, (), unread=0),))
+    assert problem.detail.startswith("An unknown number of entries")
 
 
 def test_a_group_that_falls_behind_is_worse_than_one_that_is_behind() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from penstock.web.model.catalogue import StreamCatalogue
@@ -12,6 +15,7 @@ from penstock.web.watch import group_watch
 from penstock.web.watch.figures import ServerFigures
 from penstock.web.watch.group_watch import GroupWatch, WatchedGroup
 from tests.support.servers.loops import run_apart
+from tests.support.servers.penstock_server import running_penstock
 from tests.support.servers.redis_server import free_port
 from tests.web.conftest import Live
 
@@ -95,3 +99,36 @@ def test_entries_of_workers_and_delayed_entries_do_not_age(stream_of_ten: Live) 
         (group,) = stream_of_ten.ask(watched)
         assert group.oldest_idle_ms is None
         client.xack("s", "g", f"{number}-0")
+
+
+def test_a_group_without_consumers_is_unread_and_one_that_is_read_is_not(
+    stream_of_ten: Live,
+) -> None:
+    client = stream_of_ten.client
+    client.xgroup_create("s", "forgotten", id="0")
+    client.xgroup_create("s", "done", id="$")
+    client.xgroup_create("jobs:delayed", "penstock", id="0", mkstream=True)
+    client.xadd("jobs:delayed", {"n": 1})
+    found = {one.group: one.unread for one in stream_of_ten.ask(watched)}
+    assert found == {b"g": None, b"forgotten": 10}
+
+
+def test_a_group_whose_consumers_are_silent_is_unread(
+    stream_of_ten: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_watch, "UNREAD_MS", 0)
+    (group,) = stream_of_ten.ask(watched)
+    assert (group.group, group.unread) == (b"g", 6)
+
+
+def test_the_time_of_an_fsync_is_that_of_the_log(tmp_path: Path) -> None:
+    async def look(server: ServerClient) -> str:
+        figures = ServerFigures(server, StreamCatalogue(server, GroupHistory()))
+        await figures.look()
+        return figures.text("fsync")
+
+    with running_penstock("--appendfsync", "always", data=tmp_path) as server:
+        with server.client() as client:
+            client.xadd("s", {"n": 1})
+        found = Live("penstock", server.port, None).ask(look)
+    assert re.fullmatch(r"[\d,]+\.\d ms", found)

@@ -9,14 +9,14 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from penstock.cli.connect import URL_DEFAULT, Json, ServerConnection, Url
+from penstock.cli.connect import URL_DEFAULT, Json, MetricsBind, ServerConnection, Url
 from penstock.cli.spark_session import need_spark, quiet_session
 from penstock.cli.terminal.outcome import BAD_FILE, BadFile, Failure, example, say
 from penstock.cli.terminal.output import Stdout, TableColumn
@@ -24,8 +24,10 @@ from penstock.cli.terminal.pipeline_display import BatchLines, Display, LiveTabl
 from penstock.client.replies import Fields, entries
 from penstock.errors import ConfigError
 from penstock.human.show import harmless, json_line
+from penstock.metrics.listener import BIND_DEFAULT
 
 if TYPE_CHECKING:
+    from penstock.cli.pipeline_metrics import PipelineMetrics
     from penstock.spark.pipeline.definition.file import Pipeline
     from penstock.spark.pipeline.definition.toml_table import Problem
     from penstock.spark.pipeline.progress import BatchRecord
@@ -152,8 +154,12 @@ def run(
     conf: Conf = None,
     metrics: Annotated[
         int | None,
-        typer.Option(metavar="PORT", help="Serve Prometheus metrics on 127.0.0.1; 0 for any port."),
+        typer.Option(
+            metavar="PORT",
+            help="Serve /metrics for Prometheus, /healthz and /readyz; 0 for any port.",
+        ),
     ] = None,
+    metrics_bind: MetricsBind = BIND_DEFAULT,
 ) -> None:
     """Run all outputs of a pipeline, with exactly-once results.
 
@@ -179,7 +185,7 @@ def run(
 
     output = Stdout()
     with (
-        _metrics(pipeline.name, metrics) as count,
+        _metrics(pipeline.name, metrics, metrics_bind) as served,
         quiet_session(pipeline.name, master, settings) as spark,
         _stop_signals() as stop,
     ):
@@ -187,11 +193,16 @@ def run(
             with _display(output, json, pipeline.name) as display:
 
                 def take(record: BatchRecord) -> None:
-                    count(record)
+                    if served is not None:
+                        served.take(record)
                     display.show(record)
 
                 if from_archive:
+                    if served is not None:
+                        served.waits_for = "the tables are computed from the archive"
                     rebuild_pipeline(pipeline, spark, display.note, stop)
+                if served is not None:
+                    served.waits_for = ""
                 summary = run_pipeline(pipeline, spark, once, take, stop)
         except PipelineFileError as error:
             _refuse(error.problems, json)
@@ -318,20 +329,20 @@ def _display(output: Stdout, json: bool, name: str) -> Iterator[Display]:
 
 
 @contextmanager
-def _metrics(name: str, port: int | None) -> Iterator[Callable[[BatchRecord], None]]:
-    """What counts the batches for Prometheus; nothing without a port."""
+def _metrics(name: str, port: int | None, bind: str) -> Iterator[PipelineMetrics | None]:
+    """What counts the batches for Prometheus; None without a port."""
     if port is None:
-        yield lambda _record: None
+        yield None
         return
     from penstock.cli.pipeline_metrics import PipelineMetrics
 
     try:
-        made = PipelineMetrics(name, port)
+        made = PipelineMetrics(name, port, bind)
     except ConfigError as error:
         raise Failure(str(error)) from None
     with made:
-        say(f"metrics: http://127.0.0.1:{made.port}/metrics")
-        yield made.take
+        say(f"metrics: http://{bind}:{made.port}/metrics")
+        yield made
 
 
 @contextmanager

@@ -10,9 +10,10 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.connect import URL_DEFAULT
+from penstock.cli.connect import URL_DEFAULT, MetricsBind
 from penstock.cli.terminal.outcome import Failure, example, say
 from penstock.client.address import BadUrl
+from penstock.metrics.listener import BIND_DEFAULT
 from penstock.web.server.named import BadServers, NamedServer, parse_servers
 
 EPILOG = example(
@@ -110,9 +111,10 @@ def ui(
             min=1,
             max=65535,
             metavar="PORT",
-            help="Serve /metrics for Prometheus, /healthz and /readyz on this port of 127.0.0.1.",
+            help="Serve /metrics for Prometheus, /healthz and /readyz on this port.",
         ),
     ] = None,
+    metrics_bind: MetricsBind = BIND_DEFAULT,
 ) -> None:
     """Run the dashboard, which shows servers in a browser.
 
@@ -143,7 +145,7 @@ def ui(
             raise typer.BadParameter(
                 "must differ from the port of the dashboard", param_hint="'--metrics'"
             )
-        _check_free("127.0.0.1", metrics)
+        _check_free(metrics_bind, metrics)
     try:
         # Imported here because it is large and only this command needs it.
         import nicegui  # noqa: F401, PLC0415
@@ -171,6 +173,7 @@ def ui(
                 key=tls_key_file,
                 state=state_dir,
                 metrics_port=metrics,
+                metrics_bind=metrics_bind,
             )
         )
     except BadUrl as error:  # a cluster has other URLs

@@ -8,8 +8,10 @@ from typing import Annotated
 
 import typer
 
+from penstock.cli.connect import MetricsBind
 from penstock.cli.terminal.outcome import BadFile, Failure, Unreachable, example
 from penstock.errors import ConnectionLost, PenstockError
+from penstock.metrics.listener import BIND_DEFAULT
 
 EPILOG = example(
     "penstock worker shop:app                        one process, until SIGTERM or Ctrl-C",
@@ -38,9 +40,10 @@ def worker(
             min=1,
             max=65535,
             metavar="PORT",
-            help="Serve Prometheus metrics on 127.0.0.1; process N uses PORT + N - 1.",
+            help="Serve /metrics for Prometheus, /healthz and /readyz; process N uses PORT + N - 1.",
         ),
     ] = None,
+    metrics_bind: MetricsBind = BIND_DEFAULT,
 ) -> None:
     """Run the handlers of an App until SIGTERM or Ctrl-C.
 
@@ -59,10 +62,10 @@ def worker(
     )
     try:
         found = supervisor.load(app)
+        options = supervisor.Options(app, processes or 1, concurrency, drain, metrics, metrics_bind)
         if processes is None and not reload:
-            finished = supervisor.run_one(found, concurrency, drain, metrics)
+            finished = supervisor.run_one(found, options)
         else:
-            options = supervisor.Options(app, processes or 1, concurrency, drain, metrics)
             finished = supervisor.run_many(found, options, reload)
     except supervisor.NoApp as error:
         raise BadFile(str(error)) from None

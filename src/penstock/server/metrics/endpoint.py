@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
-from http import HTTPStatus
 
-from penstock.metrics.listener import Answer, HttpListener
+from penstock.metrics.listener import Answer, HttpListener, readiness
 from penstock.metrics.text import CONTENT_TYPE, Page
 from penstock.server.log import LOG
 from penstock.server.metrics import figures
@@ -88,11 +87,7 @@ class MetricsEndpoint:
         return Answer("ok\n")
 
     async def _readiness(self) -> Answer:
-        reasons = reasons_not_ready(self._server)
-        if not reasons:
-            return Answer("ready\n")
-        text = "".join(f"{reason}\n" for reason in reasons)
-        return Answer(text, HTTPStatus.SERVICE_UNAVAILABLE)
+        return readiness(reasons_not_ready(self._server))
 
 
 def _log_error(path: str, error: Exception) -> None:

@@ -7,8 +7,9 @@ added or removed.
 
 from __future__ import annotations
 
-from penstock.core.groups.group import Group
+from penstock.core.groups.group import NOBODY, Group
 from penstock.core.stream import Stream
+from penstock.engine.commands.work.rows import has_due_time
 from penstock.engine.keyspace import Keyspace
 from penstock.metrics.text import GAUGE, Page
 from penstock.server.metrics.pace import Pace
@@ -20,8 +21,11 @@ SAMPLES = 5
 
 
 def shown_name(name: bytes) -> str:
-    """A key or a group's name as a label. Bytes that are not UTF-8 are escaped."""
-    return name.decode(errors="backslashreplace")
+    """A key or a group's name as a label: bytes that are not UTF-8 as \\xNN. No two names have one label."""
+    shown = name.decode(errors="backslashreplace")
+    if "\\x" not in shown:
+        return shown
+    return name.replace(b"\\", b"\\\\").decode(errors="backslashreplace")
 
 
 class StreamFamilies:
@@ -49,7 +53,7 @@ class StreamFamilies:
         self._oldest = page.family(
             "penstock_group_oldest_pending_seconds",
             GAUGE,
-            "Age of the oldest pending entry, by the time in its id; 0 without pending entries.",
+            "Time since the pending entry with the lowest id was last delivered; 0 without one.",
         )
         self._consumers = page.family("penstock_group_consumers", GAUGE, "Consumers of a group.")
 
@@ -88,10 +92,17 @@ class StreamFamilies:
         if lag is not None:
             self._lag.add(lag, **labels)
         self._pending.add(group.pending.count, **labels)
-        oldest = group.pending_edge_or_none(False)
-        age_ms = 0 if oldest is None else max(0, self._now_ms - oldest.ms)
-        self._oldest.add(age_ms / 1000, **labels)
+        self._oldest.add(self._idle_ms(group) / 1000, **labels)
         self._consumers.add(group.consumers.count, **labels)
+
+    def _idle_ms(self, group: Group) -> int:
+        """The idle time of the oldest pending entry. Rows of workers, and returned ones, have none."""
+        row = group.pending.edge_or_none(False)
+        if row is None or row.consumer_number == NOBODY:
+            return 0
+        if has_due_time(group.consumer_by_number(row.consumer_number).name):
+            return 0
+        return max(0, self._now_ms - row.delivery_ms)
 
 
 async def add_streams(page: Page, server: Server, limit: int, pace: Pace) -> None:

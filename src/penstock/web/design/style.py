@@ -57,14 +57,14 @@ _FRAME = """
   repeat(auto-fit, minmax(min(100%, 19rem), 1fr)); width: 100%; align-items: start; }
 .part { display: flex; flex-direction: column; gap: var(--s2); min-width: 0; width: 100%; }
 .empty { display: flex; align-items: center; gap: var(--s3); color: var(--muted); padding: var(--s4); }
-.empty .q-icon { font-size: 24px; }
+.empty .q-icon { font-size: var(--t5); }
 .asking { min-width: min(20rem, 90vw); } .q-dialog .asking.full-width { max-width: 48rem; }
 .asking .q-btn { min-width: 26px; min-height: 26px; }
 .keys { display: grid; grid-template-columns: auto 1fr; gap: var(--s2) var(--s4); align-items: baseline;
   margin: 0; }
 .keys dd { margin: 0; }
 kbd { font-family: inherit; font-size: var(--t1); border: 1px solid var(--edge); border-radius: 4px;
-  padding: 1px 6px; }
+  padding: 1px var(--s2); }
 .figures { display: grid; gap: var(--s3); grid-template-columns: repeat(4, minmax(0, 1fr)); width: 100%; }
 .figure { display: flex; flex-direction: column; gap: var(--s1); }
 .figure .value { font-size: var(--t5); font-weight: 600; line-height: 1.2;
@@ -85,8 +85,8 @@ kbd { font-family: inherit; font-size: var(--t1); border: 1px solid var(--edge);
 _TABLE = """
 .table-box { background: var(--card); border: 1px solid var(--hairline); border-radius: 8px;
   overflow-x: auto; max-width: 100%; }
-.table { width: 100%; border-collapse: collapse; font-size: 13px; }
-.table td, .table th { padding: 6px var(--s3); border-top: 1px solid var(--hairline);
+.table { width: 100%; border-collapse: collapse; font-size: var(--t2); }
+.table td, .table th { padding: var(--s1) var(--s3); border-top: 1px solid var(--hairline);
   font-variant-numeric: tabular-nums; vertical-align: middle; white-space: nowrap; }
 .table td.wrap { white-space: pre-wrap; }
 .table th { border-top: 0; font-weight: 600; font-size: var(--t1); color: var(--muted); }
@@ -98,7 +98,7 @@ _TABLE = """
 .table .open { color: var(--link); text-decoration: underline; overflow-wrap: anywhere; text-align: left; }
 .table th[aria-sort] .sort { color: var(--text); }
 .spark { display: block; color: var(--spark); }
-.level { display: inline-flex; align-items: baseline; gap: 6px; font-weight: 600; }
+.level { display: inline-flex; align-items: baseline; gap: var(--s2); font-weight: 600; }
 .level::before { content: ""; width: 9px; height: 9px; flex: none; background: currentColor; }
 .level.bad { color: var(--gone); }
 .level.warn { color: var(--warning); }
@@ -106,7 +106,7 @@ _TABLE = """
 .level.warn::before { clip-path: polygon(50% 0, 100% 100%, 0 100%); }
 .level.good::before { border-radius: 50%; }
 .heat { display: block; padding: 1px var(--s2); border-radius: 4px; }
-.tree { padding: var(--s2) var(--s1); font-size: 13px; overflow-wrap: anywhere; }
+.tree { padding: var(--s2) var(--s1); font-size: var(--t2); overflow-wrap: anywhere; }
 .tree details > :not(summary), .tree details > details { margin-left: var(--s4); }
 .tree summary { display: list-item; cursor: pointer; min-height: 24px; color: var(--muted); }
 .tree .name { color: var(--link); }
@@ -180,12 +180,13 @@ _NARROW = f"""
   .figures {{ grid-template-columns: repeat(2, minmax(0, 1fr)); }}
   .tools .q-field {{ flex: 1 1 100%; }}
   .q-btn {{ min-height: 36px; }}
-  .time-slider {{ grid-template-columns: 1fr 1fr; gap: 0 var(--s2); padding: 0 var(--s2); }}
+  .time-slider {{ grid-template-columns: 1fr 1fr; gap: 0 var(--s2); padding: 0 var(--s2);
+    overflow-x: clip; }}
   .time-slider > .q-slider {{ grid-column: 1 / -1; grid-row: 1; }}
   .flow-row {{ flex-direction: column; align-items: stretch; }}
   .flow-list.branches::before {{ display: none; }}
   .flow-list.branches {{ padding-left: 0; }}
-  .branch {{ padding: 0 0 var(--s1) 20px; }}
+  .branch {{ padding: 0 0 var(--s1) var(--s5); }}
   .branch::before, .branch:first-child::before, .branch:only-child::before {{ display: block; left: 7px;
     top: 0; }}
   .branch:last-child::before {{ bottom: auto; height: 16px; }}
@@ -194,7 +195,7 @@ _NARROW = f"""
   .tabs a.nav .q-icon {{ display: none; }}
   .edge {{ flex: none; height: 32px; }}
   .edge span {{ transform: none; line-height: 32px; text-align: left; padding-left: var(--s4); }}
-  .edge::before {{ left: -13px; right: auto; width: 20px; }}
+  .edge::before {{ left: -17px; right: auto; width: 24px; }}
   .edge::after {{ left: 4px; right: auto; }}
   .node.source, .node.query, .node.output {{ width: auto; }}
 }}

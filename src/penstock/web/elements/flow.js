@@ -8,7 +8,7 @@ export default {
           <span :class="flow.level ? ['level', flow.level] : 'muted'">{{ flow.state }}</span>
         </div>
         <div v-if="flow.error" class="level bad"><span class="wrap">{{ flow.error }}</span></div>
-        <div class="flow-row">
+        <div v-if="flow.queries.length" class="flow-row">
           <ul class="flow-list" aria-label="sources">
             <li v-for="source in flow.sources" :key="source.name" class="node source">
               <a v-if="source.href" :href="source.href">{{ source.name }}</a>

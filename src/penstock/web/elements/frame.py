@@ -67,7 +67,7 @@ class PageFrame:
         self.seconds = parse_range(self._client.request.cookies.get(RANGE_COOKIE))
         self._view = view
         self._is_about_one = view != SERVERS_VIEW
-        self._has_charts = view in ("overview", "groups")
+        self._has_charts = view in ("overview", "groups", "pipeline")
         self.keys = PageKeys()
         drawer = self._navigation("streams" if name is not None else view)
         with ui.header().classes("bar items-center no-wrap"):
@@ -83,7 +83,7 @@ class PageFrame:
         self.content = ui.element("section").props('tabindex="-1"').classes("view")
         ui.skip_link("Skip to content", target=self.content)
         self._show_health()
-        ui.timer(HEALTH_SECONDS, self._show_health)
+        ui.timer(HEALTH_SECONDS, self._look)
 
     def _navigation(self, view: str) -> ui.left_drawer:
         with ui.left_drawer(value=False, fixed=True).classes("side") as drawer:
@@ -147,7 +147,7 @@ class PageFrame:
         if environment is None:
             return ours
         theirs = session_of(environment.get("asgi.scope", {}))
-        return ours if theirs.may_change else theirs
+        return min(ours, theirs, key=lambda session: (session.is_open, session.may_change))
 
     def _choose_range(self, event: ValueChangeEventArguments[int]) -> None:
         keep_cookie(RANGE_COOKIE, str(event.value))
@@ -178,6 +178,8 @@ class PageFrame:
             self._show_error("")
 
     async def _try(self, act: Act, by_timer: bool) -> bool:
+        if not self.current_session().is_open:
+            return False
         try:
             await act()
         except (ServerUnreachable, Refused, UnexpectedReply, ValueError) as error:
@@ -231,6 +233,13 @@ class PageFrame:
     def _show_error(self, text: str) -> None:
         self._error_text = text
         self._show_health()
+
+    def _look(self) -> None:
+        """Show the state of the server. A page whose session has ended asks for the login instead."""
+        if self.current_session().is_open:
+            self._show_health()
+        else:
+            ui.navigate.reload()
 
     def _show_health(self) -> None:
         """Show an unreachable server, which every page says at once, or else the page's own error."""

@@ -8,7 +8,8 @@
             may change nothing. The session of a request is in its scope (sessions.py)
 
 Response headers limit the pages: nothing is loaded from or sent to other hosts, and no other site may show a
-page in a frame, where clicks could be stolen.
+page in a frame, where clicks could be stolen. A request that fails gets a plain answer with these headers
+too; the error is only logged.
 
 The cookie holds a random token that is valid until /logout, or as long as the process runs. Passwords are
 compared in constant time, and a wrong one costs the peer a second (guesses.py). Nothing about passwords is
@@ -20,12 +21,12 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import ipaddress
+import logging
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
-from penstock.web.board import LOOPBACK
+from penstock.metrics.loopback import is_loopback
 from penstock.web.http.guesses import Guesses, peer_of
 from penstock.web.http.plain_page import login_page
 from penstock.web.http.sessions import SCOPE_KEY, Role, Session, Sessions
@@ -52,6 +53,9 @@ LOGIN, LOGOUT = "/login", "/logout"
 SOCKET = "/_nicegui_ws/"
 FORM_BYTES_MAX = 4096
 WRONG_SECONDS = 1.0
+FAILED = b"The dashboard failed to answer; its log says more.\n"
+
+_LOG = logging.getLogger("penstock.web")
 
 
 class Gate:
@@ -72,12 +76,22 @@ class Gate:
             await self._app(scope, receive, send)
             return
 
+        has_begun = False
+
         async def send_marked(message: Message) -> None:
+            nonlocal has_begun
             if message["type"] == "http.response.start":
+                has_begun = True
                 message["headers"] = [*message.get("headers", ()), *HEADERS]
             await send(message)
 
-        await self._pass(scope, receive, send_marked)
+        try:
+            await self._pass(scope, receive, send_marked)
+        except Exception:
+            if scope["type"] != "http" or has_begun:
+                raise
+            _LOG.exception("cannot answer %s", scope["path"])
+            await _answer(send_marked, 500, FAILED, [(b"content-type", b"text/plain")])
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {
@@ -93,7 +107,7 @@ class Gate:
             scope[SCOPE_KEY] = Session(Role.OPERATOR)
             await self._app(scope, receive, send)
         elif scope["type"] == "http" and scope["path"] == LOGIN:
-            await self._login(scope, receive, send)
+            await self._login(scope, headers, receive, send)
         elif scope["type"] == "http" and scope["path"] == LOGOUT:
             await self._logout(headers, send)
         elif (session := self._session(headers)) is not None:
@@ -110,9 +124,12 @@ class Gate:
         found = (self._sessions.find(token) for token in _tokens(headers))
         return next((session for session in found if session is not None), None)
 
-    async def _logout(self, headers: dict[str, str], send: Send) -> None:
+    def _end_sessions(self, headers: dict[str, str]) -> None:
         for token in _tokens(headers):
             self._sessions.end(token)
+
+    async def _logout(self, headers: dict[str, str], send: Send) -> None:
+        self._end_sessions(headers)
         cookie = f"{COOKIE}=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax"
         where = (b"location", LOGIN.encode())
         await _answer(send, 303, b"", [where, (b"set-cookie", cookie.encode())])
@@ -124,7 +141,10 @@ class Gate:
         ]
         return fits[0] if fits else None
 
-    async def _login(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _login(
+        self, scope: Scope, headers: dict[str, str], receive: Receive, send: Send
+    ) -> None:
+        """Serve the form, or begin a session, which replaces that of the same browser."""
         if scope["method"] != "POST":
             target = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("next", ["/"])[
                 0
@@ -145,6 +165,7 @@ class Gate:
                 await asyncio.sleep(WRONG_SECONDS)
             await _answer(send, 401, login_page(own_path(target), "Wrong password."))
             return
+        self._end_sessions(headers)
         cookie = f"{COOKIE}={self._sessions.begin(role)}; Path=/; HttpOnly; SameSite=Lax"
         if scope.get("scheme") == "https":
             cookie += "; Secure"
@@ -155,15 +176,6 @@ class Gate:
 def proxy_options(proxies: Sequence[str]) -> dict[str, Any]:
     """Options for uvicorn, which by default trusts every client on loopback as a proxy."""
     return {"proxy_headers": bool(proxies), "forwarded_allow_ips": list(proxies)}
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a Host header names the loopback interface."""
-    try:
-        name = urlsplit(f"//{host}").hostname or ""
-        return name in LOOPBACK or ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
 
 
 def own_path(target: str) -> str:

@@ -3,20 +3,24 @@
 A viewer sees everything and changes nothing. An operator may change data too, if the dashboard was started
 with --allow-writes. Without a password everyone is an operator.
 
-A session begins with a login and ends with a logout, or when the dashboard stops. Its token is only in the
-cookie of the browser; here is only the hash of it, so the time of a search tells nothing about a token.
+A session begins with a login. It ends with a logout or another login in the same browser, after a week, or
+when the dashboard stops. Its token is only in the cookie of the browser; here is only the hash of it, so the
+time of a search tells nothing about a token.
 """
 
 from __future__ import annotations
 
 import hashlib
 import secrets
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from math import inf
 from typing import Any
 
-SESSIONS_MAX = 1000
+SESSIONS_MAX = 1000  # of each role, so that viewers cannot push out operators
+SECONDS_MAX = 7 * 86_400
 SCOPE_KEY = "penstock.session"  # in the scope of a request, and of a websocket
 
 
@@ -29,10 +33,14 @@ class Role(Enum):
 
 @dataclass(slots=True)
 class Session:
-    """A user in one browser. `is_open` is False after the logout, also for pages that are still shown."""
+    """A user in one browser, until a time of the steady clock. Pages that are still shown keep it."""
 
     role: Role
-    is_open: bool = True
+    ends_at: float = inf
+
+    @property
+    def is_open(self) -> bool:
+        return time.monotonic() < self.ends_at
 
     @property
     def may_change(self) -> bool:
@@ -40,21 +48,24 @@ class Session:
 
 
 class Sessions:
-    """The open sessions. Beyond SESSIONS_MAX the oldest ones end."""
+    """The sessions. Beyond SESSIONS_MAX of one role the oldest ones end."""
 
     def __init__(self) -> None:
         self._sessions: dict[bytes, Session] = {}
 
     def begin(self, role: Role) -> str:
         """A new session; returns its token."""
-        while len(self._sessions) >= SESSIONS_MAX:
-            self._end(next(iter(self._sessions)))
+        same = [key for key, session in self._sessions.items() if session.role is role]
+        for key in same[: len(same) + 1 - SESSIONS_MAX]:
+            self._end(key)
         token = secrets.token_urlsafe(32)
-        self._sessions[_hashed(token)] = Session(role)
+        self._sessions[_hashed(token)] = Session(role, time.monotonic() + SECONDS_MAX)
         return token
 
     def find(self, token: str) -> Session | None:
-        return self._sessions.get(_hashed(token))
+        """The open session of a token."""
+        found = self._sessions.get(_hashed(token))
+        return found if found is not None and found.is_open else None
 
     def end(self, token: str) -> None:
         """End a session, if there is one."""
@@ -63,7 +74,7 @@ class Sessions:
     def _end(self, key: bytes) -> None:
         session = self._sessions.pop(key, None)
         if session is not None:
-            session.is_open = False
+            session.ends_at = -inf
 
 
 def session_of(scope: Mapping[str, Any]) -> Session:

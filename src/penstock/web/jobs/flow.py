@@ -15,7 +15,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from penstock.web.jobs.pipelines import PipelineBatch, PipelineFailure, PipelineOutput
+from penstock.web.jobs.pipelines import (
+    PipelineBatch,
+    PipelineFailure,
+    PipelineOutput,
+    PipelineReports,
+)
 
 MAIN = "main"
 OF_MAIN = ("bronze", "silver", "reject")
@@ -54,7 +59,10 @@ class FlowQuery:
 
 @dataclass(frozen=True, slots=True)
 class PipelineFlow:
-    """A pipeline. `sources` is empty if the reports do not name them."""
+    """A pipeline. `sources` is empty if the reports do not name them.
+
+    Without recent batches it has no queries: it has failed in its first batch.
+    """
 
     name: str
     sources: tuple[str, ...]
@@ -62,12 +70,18 @@ class PipelineFlow:
     failure: PipelineFailure | None
 
 
-def flows_of(outputs: Sequence[PipelineOutput], now_ms: int) -> list[PipelineFlow]:
+def flows_of(reports: PipelineReports, now_ms: int) -> list[PipelineFlow]:
     """The flow of every pipeline, by name."""
     by_pipeline: dict[str, list[PipelineOutput]] = {}
-    for output in outputs:
+    for output in reports.outputs:
         by_pipeline.setdefault(output.pipeline, []).append(output)
-    return [_flow(name, found, now_ms) for name, found in sorted(by_pipeline.items())]
+    flows = [_flow(name, found, now_ms) for name, found in by_pipeline.items()]
+    flows += [
+        PipelineFlow(failure.pipeline, (), (), failure)
+        for failure in reports.failures
+        if failure.pipeline not in by_pipeline
+    ]
+    return sorted(flows, key=lambda flow: flow.name)
 
 
 def _flow(name: str, outputs: Sequence[PipelineOutput], now_ms: int) -> PipelineFlow:

@@ -14,15 +14,22 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import redis
+
 from penstock.client.dead_letters import SUFFIX
-from penstock.client.replies import Entry
+from penstock.client.replies import Entry, entries
+from penstock.core.stream_id import StreamID
 from penstock.web.model.catalogue import StreamCatalogue
 from penstock.web.model.stream_page import NEWEST, read_entries
+from penstock.web.refusal import Refused
 from penstock.web.server.asking import ServerClient
 
 METRICS_STREAM = b"penstock:metrics"
 REASON = b"_reason"
-RECORDS_MAX = 1000
+RECORDS_MAX = 500
+PARTS = 60  # of the time range, with the newest reports of each
+PART_RECORDS_MAX = 30
+RECENT_SECONDS = 1800
 REJECTS_MAX = 200
 QUIET_MS = 60_000
 
@@ -82,6 +89,23 @@ class PipelineOutput:
 
 
 @dataclass(frozen=True, slots=True)
+class PipelineReports:
+    """The outputs with recent batches, and the errors of pipelines that have not run since."""
+
+    outputs: list[PipelineOutput]
+    failures: list[PipelineFailure]
+
+    def only(self, pipeline: str) -> PipelineReports:
+        """Those of one pipeline; all if the name is empty."""
+        if not pipeline:
+            return self
+        return PipelineReports(
+            [output for output in self.outputs if output.pipeline == pipeline],
+            [failure for failure in self.failures if failure.pipeline == pipeline],
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Rejects:
     """The newest entries of a stream of rejects, and the number of entries per reason."""
 
@@ -90,22 +114,44 @@ class Rejects:
     reasons: list[tuple[str, int]]
 
 
-async def outputs_of(server: ServerClient) -> list[PipelineOutput]:
-    """Every output with a recent batch."""
-    read = await read_entries(server, METRICS_STREAM, NEWEST, RECORDS_MAX)
+async def reports_of(server: ServerClient, seconds: int = 0) -> PipelineReports:
+    """What pipelines have reported in the last seconds, and their newest reports."""
     found: dict[tuple[str, str], list[PipelineBatch]] = {}
     failures: dict[str, PipelineFailure] = {}
-    for entry in reversed(read):
+    for entry in await _read_reports(server, 1000 * (seconds or RECENT_SECONDS)):
         batch = parse_batch_or_none(entry)
         if batch is not None:
             found.setdefault((batch.pipeline, batch.output), []).append(batch)
             failures.pop(batch.pipeline, None)  # it runs again
         elif (failure := parse_failure_or_none(entry)) is not None:
             failures[failure.pipeline] = failure
-    return [
+    outputs = [
         PipelineOutput(*key, batches, failures.get(key[0]))
         for key, batches in sorted(found.items())
     ]
+    return PipelineReports(outputs, list(failures.values()))
+
+
+async def _read_reports(server: ServerClient, span_ms: int) -> list[Entry]:
+    """The newest reports, and the newest of each part of a time, so that none fills all charts alone."""
+    now_ms = await server.now_ms()
+    step_ms = span_ms // PARTS
+    ends = [now_ms - step_ms * place for place in range(PARTS)]
+    replies = await server.ask_all(
+        [
+            ("XREVRANGE", METRICS_STREAM, "+", "-", "COUNT", RECORDS_MAX),
+            *(
+                ("XREVRANGE", METRICS_STREAM, end, end - step_ms + 1, "COUNT", PART_RECORDS_MAX)
+                for end in ends
+            ),
+        ]
+    )
+    found: dict[StreamID, Entry] = {}
+    for reply in replies:
+        if isinstance(reply, redis.RedisError):
+            raise Refused(str(reply))
+        found |= {entry.id: entry for entry in entries(reply)}
+    return [found[id_] for id_ in sorted(found)]
 
 
 def parse_failure_or_none(entry: Entry) -> PipelineFailure | None:

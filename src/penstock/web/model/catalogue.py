@@ -21,7 +21,7 @@ from penstock.client.xinfo import GroupInfo
 from penstock.human.show import harmless
 from penstock.web.model.facts import StreamFacts, stream_facts
 from penstock.web.model.history import GroupHistory
-from penstock.web.model.rates import Meter
+from penstock.web.model.rates import Meter, sum_of_known
 from penstock.web.refusal import Refused
 from penstock.web.server.asking import ServerClient, ServerUnreachable
 
@@ -53,10 +53,10 @@ class CataloguePage:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Sums over all streams. Unknown rates and lags are left out."""
+    """Sums over all streams. Unknown rates and lags are left out; a rate is None if all are unknown."""
 
-    rate_in: float
-    rate_out: float
+    rate_in: float | None
+    rate_out: float | None
     lag: int
     pending: int
 
@@ -135,7 +135,7 @@ class StreamCatalogue:
     def note(self, facts: StreamFacts, at: float) -> None:
         """Store the facts of a stream."""
         self._facts[facts.name] = facts
-        self._meters.setdefault(facts.name, Meter()).note(at, facts.added, facts.read)
+        self._meters.setdefault(facts.name, Meter()).note(at, facts.added, facts.reads)
         self._history.note(facts, time.time())
 
     def note_now(self, facts: StreamFacts) -> None:
@@ -161,8 +161,8 @@ class StreamCatalogue:
         meters = self._meters.values()
         groups = [group for facts in self._facts.values() for group in facts.groups]
         return Totals(
-            rate_in=sum(meter.rate_in or 0 for meter in meters),
-            rate_out=sum(meter.rate_out or 0 for meter in meters),
+            rate_in=sum_of_known(meter.rate_in for meter in meters),
+            rate_out=sum_of_known(meter.rate_out for meter in meters),
             lag=sum(group.lag or 0 for group in groups),
             pending=sum(group.pending for group in groups),
         )

@@ -31,10 +31,9 @@ class StreamFacts:
     groups: tuple[GroupInfo, ...]
 
     @property
-    def read(self) -> int | None:
-        """The number of entries delivered to all groups together, or None if one of them is unknown."""
-        counts = [group.entries_read for group in self.groups]
-        return None if None in counts else sum(count or 0 for count in counts)
+    def reads(self) -> dict[bytes, int | None]:
+        """The number of entries delivered to each group, or None where it is unknown."""
+        return {group.name: group.entries_read for group in self.groups}
 
     @property
     def worst_lag(self) -> int | None:

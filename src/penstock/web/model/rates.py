@@ -1,13 +1,13 @@
 """Numbers over time: a ring of samples, rates from counters, and the points of a sparkline.
 
 A rate is computed only from two consecutive samples. It is unknown if the counter went down, because then the
-stream was deleted and created again.
+stream was deleted and created again. A sum of rates leaves out unknown ones, and is unknown if all are.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isnan, nan
 
 SAMPLES_MAX = 60
@@ -60,20 +60,21 @@ class Series:
 class Meter:
     """Rates of entries added to and read from a stream, from its counters."""
 
-    __slots__ = ("_added", "_at", "_read", "series")
+    __slots__ = ("_added", "_at", "_reads", "series")
 
     def __init__(self) -> None:
         self.series = Series(2)
         self._at: float | None = None
         self._added: int | None = None
-        self._read: int | None = None
+        self._reads: Mapping[bytes, int | None] = {}
 
-    def note(self, at: float, added: int | None, read: int | None) -> None:
-        """Record the counters: entries ever added, entries ever delivered to groups."""
+    def note(self, at: float, added: int | None, reads: Mapping[bytes, int | None]) -> None:
+        """Record the counters: entries ever added, and entries ever delivered to each group."""
         if self._at is not None and at > self._at:
             seconds = at - self._at
-            self.series.add(_rate(self._added, added, seconds), _rate(self._read, read, seconds))
-        self._at, self._added, self._read = at, added, read
+            rates = [_rate(self._reads.get(group), read, seconds) for group, read in reads.items()]
+            self.series.add(_rate(self._added, added, seconds), sum_of_known(rates))
+        self._at, self._added, self._reads = at, added, reads
 
     @property
     def rate_in(self) -> float | None:
@@ -94,6 +95,13 @@ def _rate(before: int | None, after: int | None, seconds: float) -> float | None
     if before is None or after is None or after < before:
         return None
     return (after - before) / seconds
+
+
+def sum_of_known(values: Iterable[float | None]) -> float | None:
+    """The sum of the known values, or None if there are values and none is known."""
+    given = list(values)
+    known = [value for value in given if value is not None]
+    return sum(known) if known or not given else None
 
 
 def points(values: Sequence[float | None], width: int, height: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,11 +10,15 @@ from penstock.client.replies import array, blob
 from penstock.client.retention import DIRECTIVE, RetentionEffect, effect_words, parse_effect
 from penstock.engine.retention.policy import OPTIONS, Policy, parse_policies, policy_of
 from penstock.errors import CommandError
+from penstock.human.show import harmless
 from penstock.web.refusal import Refused
 from penstock.web.server.asking import ServerClient
 
 YES_OR_NO = ("acked", "force")
 NO_RETENTION = "this server has no retention: it is no penstock server"
+NO_PATTERN = f"{DIRECTIVE} cannot hold this name: choose a pattern for the rule yourself"
+QUOTES = frozenset("\"'")
+_MAGIC = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,19 @@ async def rule_of_server(server: ServerClient, name: bytes) -> RetentionRule | N
     words = blob(found[1]).decode(errors="surrogateescape").split()
     policy = policy_of(_policies(words), name)
     return None if policy is None else parse_rule(" ".join(policy.text().split()[1:]))
+
+
+def pattern_of(name: bytes) -> str:
+    """The pattern that matches only this name. Raises: Refused if the setting cannot hold it.
+
+    A set, as in `a[*]`, means the same within quotes, where a backslash would be lost.
+    """
+    text = name.decode(errors="surrogateescape")
+    if text.split() != [text] or harmless(text) != text or QUOTES & set(text):
+        raise Refused(NO_PATTERN)
+    if text.lower() in OPTIONS:
+        return f"[{text[0]}]{text[1:]}"
+    return _MAGIC.sub(lambda found: f"[{found[0]}]", text.replace("\\", "\\\\"))
 
 
 async def effect_of(server: ServerClient, name: bytes, rule: RetentionRule) -> RetentionEffect:

@@ -18,6 +18,7 @@ from penstock.web.model.retention import (
     RetentionRule,
     effect_of,
     parse_rule,
+    pattern_of,
     rule_of_server,
 )
 from penstock.web.refusal import Refused
@@ -123,6 +124,16 @@ class RetentionView:
     async def refresh(self) -> None:
         """Ask the server again, for both rules."""
         await one_stream(self._server, self._name)
+        try:
+            await self._show_own()
+        except (
+            Refused
+        ) as error:  # the server has no retention, or the user may not see its settings
+            self._own.set_visibility(False)
+            self._own_effect.say(harmless(str(error)))
+        await self._try()
+
+    async def _show_own(self) -> None:
         own = await rule_of_server(self._server, self._name)
         if own is None:
             self._own.set_visibility(False)
@@ -133,25 +144,35 @@ class RetentionView:
             self._own.set_text(" ".join(own.words))
             self._own.set_visibility(True)
             self._own_effect.show(self._name, await effect_of(self._server, self._name, own))
-        await self._try()
 
     async def _try(self) -> None:
         try:
-            rule = parse_rule(self._given())
+            line = await self._show_effect()
         except Refused as error:
+            line = ""
             self._effect.say(harmless(str(error)))
-            self._line.set_text("")
-            return
+        self._line.set_text(line)
+
+    async def _show_effect(self) -> str:
+        """Show what the given rule removes; returns the line for the setting."""
+        rule = parse_rule(self._given())
         if not rule.words:
             self._effect.say(NOTHING_TO_TRY)
-            self._line.set_text("")
-            return
+            return ""
         self._effect.show(self._name, await effect_of(self._server, self._name, rule))
-        self._line.set_text(f"{DIRECTIVE} {quoted(self._name)} {' '.join(rule.words)}")
+        return line_of(self._name, rule)
 
     async def _changed(self) -> None:
         await self._frame.attempt(self._try)
         show_url(link("retention", self._name, rule=self._given()))
+
+
+def line_of(name: bytes, rule: RetentionRule) -> str:
+    """The rule as the setting takes it, or why it cannot."""
+    try:
+        return f"{DIRECTIVE} {pattern_of(name)} {' '.join(rule.words)}"
+    except Refused as error:
+        return str(error)
 
 
 def effect_text(effect: RetentionEffect) -> str:

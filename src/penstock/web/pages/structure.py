@@ -46,14 +46,14 @@ PART_COLUMNS = [
 
 CSS = """
 .bytes { list-style: none; padding: 0; margin: 0; font-family: ui-monospace, "DejaVu Sans Mono", monospace;
-  font-size: 12px; }
-.bytes li { padding: 3px 0; border-bottom: 1px solid var(--hairline); overflow-wrap: anywhere; }
+  font-size: var(--t1); }
+.bytes li { padding: var(--s1) 0; border-bottom: 1px solid var(--hairline); overflow-wrap: anywhere; }
 .bytes li > div { color: var(--muted); }
 .bytes li.deleted { background: repeating-linear-gradient(45deg,
   rgba(200,0,0,.10) 0 6px, transparent 6px 12px); }
 .bytes li.deleted > div { color: var(--gone); }
-.p { display: inline-block; padding: 0 3px; margin: 1px 0; border-radius: 3px; max-width: 100%; }
-.piece-title:not(:empty) { position: sticky; bottom: 0; padding: 4px 8px; background: var(--card);
+.p { display: inline-block; padding: 0 var(--s1); margin: 1px 0; border-radius: 3px; max-width: 100%; }
+.piece-title:not(:empty) { position: sticky; bottom: 0; padding: var(--s1) var(--s2); background: var(--card);
   border-top: 1px solid var(--edge); }
 .p i { font-style: normal; font-weight: 700; margin-left: .5em; }
 """ + pieces_css()

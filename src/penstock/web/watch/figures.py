@@ -22,6 +22,10 @@ def _count(value: float) -> str:
     return f"{value:,.0f}"
 
 
+def _milliseconds(value: float) -> str:
+    return f"{value:,.1f} ms"
+
+
 def _size(value: float) -> str:
     return size_text(round(value))
 
@@ -35,7 +39,7 @@ FIGURES: Sequence[tuple[str, str, Callable[[float], str]]] = (
     ("pending", "Pending entries", _count),
     ("memory", "Memory", _size),
     ("clients", "Clients", _count),
-    ("unsynced", "Waiting for fsync", _size),
+    ("fsync", "Time of an fsync", _milliseconds),
 )
 
 
@@ -67,7 +71,7 @@ class ServerFigures:
     def _sample(self) -> list[float | None]:
         info, totals = self.info, self._catalogue.totals()
         memory = number_of(info, "used_memory_rss") or number_of(info, "used_memory")
-        is_penstock = "penstock_version" in info
+        fsync_us = number_of(info, "penstock_fsync_usec")
         return [
             totals.rate_in,
             totals.rate_out,
@@ -76,13 +80,12 @@ class ServerFigures:
             totals.pending,
             memory,
             number_of(info, "connected_clients"),
-            # Redis counts jobs here, not bytes.
-            number_of(info, "aof_pending_bio_fsync") if is_penstock else None,
+            None if fsync_us is None else fsync_us / 1000,
         ]
 
     def text(self, name: str) -> str:
         """The newest value of one figure."""
-        if name == "unsynced" and self.info.get("aof_enabled") == "0":
+        if name == "fsync" and self.info.get("aof_enabled") == "0":
             return "no log"
         values = self.values(name)
         last = values[-1] if values else None

@@ -1,7 +1,8 @@
 """What is wrong with a server now, most dangerous first.
 
 First what may lose data (disk, replication, memory), then work that does not get done (dead consumers,
-pending entries, groups that fall behind), then what people have to look at (rejects and dead letters).
+pending entries, groups that nobody reads or that fall behind), then what people have to look at (rejects and
+dead letters).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from penstock.client.xinfo import GroupInfo
-from penstock.human.show import duration_text, harmless
+from penstock.human.show import duration_text, harmless, size_text
 from penstock.web.http.names import link
 from penstock.web.jobs.pipelines import is_reject
 from penstock.web.model.facts import StreamFacts
@@ -20,7 +21,10 @@ from penstock.web.watch.info import Info, number_of, parts_of, share_of
 from penstock.web.watch.thresholds import (
     BAD,
     CLIENT_SHARE,
+    DISK_SHARE,
+    FSYNC_MS,
     LAG,
+    MACHINE_SHARE,
     MEMORY_SHARE,
     PENDING_AGE_MS,
     REPLICA_SECONDS,
@@ -53,6 +57,7 @@ def problems_of_server(info: Info) -> Iterator[Problem]:
     ):
         if info.get(name, "ok") != "ok":
             yield Problem(BAD, what, "disk", f"{name} is {harmless(info[name])}. {LOOK_AT_LOG}", "")
+    yield from _disk(info)
     yield from _replication(info)
     for share, threshold, what, limit in (
         (share_of(info, "used_memory", "maxmemory"), MEMORY_SHARE, "Memory", "maxmemory"),
@@ -67,6 +72,29 @@ def problems_of_server(info: Info) -> Iterator[Problem]:
                 f"The limit is {limit}.",
                 link("configuration", search=limit),
             )
+    share = share_of(info, "used_memory", "total_system_memory")
+    level = MACHINE_SHARE.level(share)
+    if level and share is not None:
+        detail = "The system may kill the server: trim streams, and set maxmemory."
+        yield Problem(level, f"Memory: {share:.0%} of the machine", "server", detail, "")
+
+
+def _disk(info: Info) -> Iterator[Problem]:
+    """How full and how slow the disk of a penstock server is."""
+    free, size = (number_of(info, f"penstock_disk_{name}bytes") for name in ("free_", ""))
+    level = DISK_SHARE.level(1 - free / size) if free is not None and size else ""
+    if level and free is not None and size:
+        detail = (
+            f"{free / size:.1%} free ({size_text(round(free))}). A rewrite of the log needs room for a"
+            " second copy of the data."
+        )
+        yield Problem(level, "Disk nearly full", "disk", detail, "")
+    fsync_us = number_of(info, "penstock_fsync_usec")
+    if fsync_us is not None and (level := FSYNC_MS.level(fsync_us / 1000)):
+        detail = (
+            f"An fsync takes {fsync_us / 1000:,.0f} ms; writes wait for it with appendfsync always."
+        )
+        yield Problem(level, "Slow disk", "disk", detail, "")
 
 
 def _replication(info: Info) -> Iterator[Problem]:
@@ -96,7 +124,7 @@ def _replication(info: Info) -> Iterator[Problem]:
 
 
 def problems_of_watched(groups: Iterable[WatchedGroup]) -> Iterator[Problem]:
-    """Dead consumers and ageing pending entries."""
+    """Dead consumers, ageing pending entries, and groups that nobody reads."""
     for watched in groups:
         where = f"{harmless(watched.group)} of {harmless(watched.stream)}"
         href = link("group", watched.stream, group=watched.group)
@@ -114,6 +142,10 @@ def problems_of_watched(groups: Iterable[WatchedGroup]) -> Iterator[Problem]:
             age = duration_text(watched.oldest_idle_ms)
             detail = f"{watched.pending:,} pending; the oldest was last delivered {age} ago."
             yield Problem(level, "Pending entries age", where, detail, href)
+        if watched.unread is not None:
+            unread = f"{watched.unread:,}" if watched.unread else "An unknown number of"
+            detail = f"{unread} entries to read, and no consumer asked for them in the last hour."
+            yield Problem(WARN, "Nobody reads this group", where, detail, href)
 
 
 def problem_of_lag(stream: bytes, group: GroupInfo, samples: Sequence[Sample]) -> Problem | None:
@@ -163,13 +195,16 @@ def find_problems(
     now_ms: int,
 ) -> list[Problem]:
     """Everything that is wrong, bad before warnings, and otherwise in the order of this module's text."""
+    watched = list(watched)
     found = [*problems_of_server(info), *problems_of_watched(watched)]
+    unread = {(one.stream, one.group) for one in watched if one.unread is not None}
     rejects = []
     for facts in streams:
         for group in facts.groups:
             if LAG.level(group.lag):
                 one = problem_of_lag(facts.name, group, history.samples(facts.name, group.name))
-                found += [one] if one is not None else []
+                if one is not None and (one.level == BAD or (facts.name, group.name) not in unread):
+                    found.append(one)
         reject = problem_of_rejects(facts, now_ms)
         rejects += [reject] if reject is not None else []
     return sorted([*found, *rejects], key=lambda problem: problem.level != BAD)

@@ -59,6 +59,7 @@ class Lane:
         self, setting: Setting, feed: Feed, execution: Execution, concurrency: int
     ) -> None:
         self.feed = feed
+        self.take_failure = ""  # why the last take failed
         self._setting = setting
         self._execution = execution
         self._concurrency = concurrency
@@ -74,7 +75,7 @@ class Lane:
         self._settlements = 0  # so that a wait for new entries ends when a key becomes free
         self._alone_after = 0.0
         self._was_empty = False  # the last take found nothing
-        self._problem = ""  # why the last take failed, if that was not expected
+        self._problem = ""  # why the last take or settling failed, if that was not expected
         name = f"penstock-{feed.stream}"
         self._taker = threading.Thread(target=self._take_all, name=name, daemon=True)
         self._settler = threading.Thread(
@@ -131,6 +132,7 @@ class Lane:
                     self.feed.prepare()
                     self.feed.recover()
                     is_sound = True
+                self.take_failure = ""
                 self._take_once()
                 pause = PAUSE_SECONDS
                 self._problem = ""
@@ -144,6 +146,7 @@ class Lane:
                 else:
                     self._log("cannot take", error)
                 is_sound = False
+                self.take_failure = text_of(error)
                 stopping.wait(pause)
                 pause = min(PAUSE_SECONDS_MAX, pause * 2)
 

@@ -1,11 +1,11 @@
-"""Metrics of a worker for Prometheus, on a port of this machine."""
+"""Metrics of a worker for Prometheus, and its health checks."""
 
 from __future__ import annotations
 
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from penstock.metrics.listener import Answer
+from penstock.metrics.listener import BIND_DEFAULT, Answer, readiness
 from penstock.metrics.text import CONTENT_TYPE, COUNTER, GAUGE, HISTOGRAM, Page
 from penstock.metrics.threaded import ThreadedListener
 
@@ -29,9 +29,9 @@ def text_of(worker: Worker) -> str:
 
 
 class MetricsServer:
-    """Answers GET /metrics and /healthz until it is closed."""
+    """Answers GET /metrics, /healthz and /readyz until it is closed."""
 
-    def __init__(self, worker: Worker, port: int) -> None:
+    def __init__(self, worker: Worker, port: int, bind: str = BIND_DEFAULT) -> None:
         """Raises: ConfigError if the port is in use."""
 
         async def metrics() -> Answer:
@@ -43,7 +43,11 @@ class MetricsServer:
                 return Answer("\n".join([*problems, ""]), HTTPStatus.SERVICE_UNAVAILABLE)
             return Answer("ok\n")
 
-        self._listener = ThreadedListener({"/metrics": metrics, "/healthz": health}, port)
+        async def ready() -> Answer:
+            return readiness(worker.reasons_not_ready())
+
+        routes = {"/metrics": metrics, "/healthz": health, "/readyz": ready}
+        self._listener = ThreadedListener(routes, port, bind)
         self.port = self._listener.port
 
     def close(self) -> None:

@@ -40,6 +40,7 @@ class Options:
     concurrency: int | None
     drain: float
     metrics: int | None
+    metrics_bind: str
 
     def command(self, number: int) -> list[str]:
         """The command of one worker."""
@@ -47,7 +48,7 @@ class Options:
         if self.concurrency is not None:
             words += ["--concurrency", str(self.concurrency)]
         if self.metrics is not None:
-            words += ["--metrics", str(self.metrics + number)]
+            words += ["--metrics", str(self.metrics + number), "--metrics-bind", self.metrics_bind]
         return words
 
 
@@ -70,9 +71,14 @@ def load(name: str) -> App:
     return app
 
 
-def run_one(app: App, concurrency: int | None, drain: float, metrics: int | None) -> bool:
+def run_one(app: App, options: Options) -> bool:
     """Run a worker in this process until a signal. Raises: PenstockError."""
-    return app.run(concurrency=concurrency, drain=drain, metrics=metrics)
+    return app.run(
+        concurrency=options.concurrency,
+        drain=options.drain,
+        metrics=options.metrics,
+        metrics_bind=options.metrics_bind,
+    )
 
 
 def run_many(app: App, options: Options, reload: bool) -> bool:

@@ -30,6 +30,7 @@ CONCURRENCY_DEFAULT = 10
 ASYNC_CONCURRENCY_DEFAULT = 100
 END_SECONDS_MAX = 10.0
 RENEWALS_PER_LEASE = 3
+_NOT_STARTED = "the worker has not started"
 
 
 class Worker:
@@ -124,6 +125,15 @@ class Worker:
         log.info("worker=%s stopped", self.consumer)
         return not left
 
+    def reasons_not_ready(self) -> list[str]:
+        """Why it takes no entries now."""
+        if self._stopping.is_set():
+            return ["the worker is stopping"]
+        if not self._started.is_set():
+            return [_NOT_STARTED]
+        failures = [(lane.feed.stream, lane.take_failure) for lane in self._lanes]
+        return [f"{stream}: {failure}" for stream, failure in failures if failure]
+
     def outcome_counts(self) -> list[tuple[str, str, int]]:
         """How often attempts ended in which way: (stream, outcome, count)."""
         return [
@@ -145,7 +155,7 @@ class Worker:
         if self._stopping.is_set():
             return []
         if not self._started.is_set():
-            return ["the worker has not started"]
+            return [_NOT_STARTED]
         found = [problem for lane in self._lanes if (problem := lane.problem())]
         ended = [thread.name for thread in self._threads if not thread.is_alive()]
         return [*found, *(f"the thread {name} has ended" for name in ended)]

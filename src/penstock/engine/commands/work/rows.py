@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from penstock.core import stream_id
 from penstock.core.groups.consumer import Consumer
 from penstock.core.groups.group import NOBODY, Group
@@ -15,9 +17,18 @@ from penstock.errors import no_such_group
 
 WINDOW_MS = 86_400_000  # a row is due when it has been idle for this long
 WAITING = b"waiting"  # the consumer of rows that wait for their next attempt
+DELAYING = b"-"  # the consumer of entries that were sent for later
 COUNT_MAX = 1000  # entries in one call
+_WORKER = re.compile(
+    rb".+-\d+-[0-9a-f]{8}", re.DOTALL
+)  # host, process, random: penstock.work.names
 
 Fields = list[bytes]
+
+
+def has_due_time(consumer: bytes) -> bool:
+    """Whether the delivery times of a consumer's rows say when they are due."""
+    return consumer in (WAITING, DELAYING) or _WORKER.fullmatch(consumer) is not None
 
 
 class GroupRows:

@@ -15,6 +15,7 @@ from penstock.engine.commands.streams.groups import group_or_none
 from penstock.engine.commands.work.arguments import WorkArguments, work_keys
 from penstock.engine.commands.work.calls import call
 from penstock.engine.commands.work.owners import owner_or_none
+from penstock.engine.commands.work.rows import DELAYING
 from penstock.engine.context import Context
 from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.errors import CommandError, elements_too_large, ids_exhausted
@@ -22,7 +23,6 @@ from penstock.errors import CommandError, elements_too_large, ids_exhausted
 DELAY_WINDOW_MS = 315_360_000_000  # ten years: the longest delay
 DELAYED_GROUP = b"penstock"
 MOVED_MAX = 100  # entries that one call moves
-_NOBODY = b"-"  # the consumer of the rows
 
 
 class Sending:
@@ -70,7 +70,7 @@ def _add_delayed(context: Context, key: bytes, delay_ms: int, fields: list[bytes
         call(context, "XGROUP CREATE", key, DELAYED_GROUP, b"0", b"MKSTREAM")
     added: bytes = call(context, "XADD", key, b"*", *fields)
     idle = (b"IDLE", b"%d" % (DELAY_WINDOW_MS - delay_ms), b"FORCE", b"JUSTID")
-    call(context, "XCLAIM", key, DELAYED_GROUP, _NOBODY, b"0", added, *idle)
+    call(context, "XCLAIM", key, DELAYED_GROUP, DELAYING, b"0", added, *idle)
     return added
 
 

@@ -20,10 +20,10 @@ from penstock.web.jobs.pipelines import (
     REASON,
     PipelineOutput,
     Rejects,
-    outputs_of,
     reason_of,
     reject_streams,
     rejects_of,
+    reports_of,
 )
 from penstock.web.model.rates import rate_text
 from penstock.web.model.stream_page import read_ids
@@ -35,7 +35,7 @@ from penstock.web.watch.thresholds import LAG, PIPELINE_LEVELS, marked
 
 REFRESH_SECONDS = 2.0
 REJECTS_SHOWN = 20
-NO_REPORTS = f"No reports yet. `penstock pipeline run` writes them to {METRICS_STREAM.decode()}."
+NO_BATCHES = f"No batches yet. `penstock pipeline run` reports them in {METRICS_STREAM.decode()}."
 NO_REJECTS = "No rejects."
 
 OUTPUT_COLUMNS = [
@@ -88,17 +88,16 @@ class PipelineView:
                         "flat no-caps"
                     ).classes("self-start")
             with part("Outputs"):
-                self._outputs = DataTable(OUTPUT_COLUMNS, "outputs of pipelines", empty=NO_REPORTS)
+                self._outputs = DataTable(OUTPUT_COLUMNS, "outputs of pipelines", empty=NO_BATCHES)
 
     async def refresh(self) -> None:
         """Read the newest reports again and redraw the page."""
         server = self._frame.board.server
-        found = [
-            output for output in await outputs_of(server) if self._only in ("", output.pipeline)
-        ]
+        reports = (await reports_of(server, self._frame.seconds)).only(self._only)
+        found = reports.outputs
         now_ms = await server.now_ms()
         catalogue = self._frame.board.catalogue
-        self._flow.show([flow_cells(one, catalogue, now_ms) for one in flows_of(found, now_ms)])
+        self._flow.show([flow_cells(one, catalogue, now_ms) for one in flows_of(reports, now_ms)])
         self._outputs.show([output_cells(output, now_ms) for output in found])
         draw(self._charts[0], charts.lines("rows/s", _series(found, "rows_per_second")))
         draw(self._charts[1], charts.lines("batch time in seconds", _series(found, "seconds")))

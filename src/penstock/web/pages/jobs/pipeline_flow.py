@@ -20,8 +20,10 @@ def flow_cells(flow: PipelineFlow, catalogue: StreamCatalogue, now_ms: int) -> F
     if failure is not None:
         ago = duration_text(max(0, now_ms - failure.at_ms))
         error = harmless(f"{failure.output} failed {ago} ago: {failure.error}")
-    states = [query.state for query in flow.queries]
-    state = next((one for one in ("failed", "running", "quiet") if one in states), states[0])
+    state = "failed"
+    if failure is None:
+        is_running = any(query.state == "running" for query in flow.queries)
+        state = "running" if is_running else "quiet"
     return {
         "name": harmless(flow.name),
         "href": link("pipeline", only=flow.name),
