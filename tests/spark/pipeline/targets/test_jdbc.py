@@ -17,8 +17,15 @@ pytest.importorskip("pyspark", reason=NO_PYSPARK)
 
 from penstock.spark.pipeline.check import check_pipeline
 from penstock.spark.pipeline.definition.file import PipelineFileError
+from penstock.spark.pipeline.definition.rules import CHECKPOINTS, lake_path
+from penstock.spark.pipeline.joined_state import JoinedStates
+from penstock.spark.pipeline.operate.text_files import LocalFiles
+from penstock.spark.pipeline.outputs import queries_of
+from penstock.spark.pipeline.rows import frames
 from penstock.spark.pipeline.run import PipelineFailed, pipeline_session, run_pipeline
+from penstock.spark.pipeline.section_joining import SectionJoin
 from penstock.spark.pipeline.targets.jdbc import JdbcTarget
+from penstock.spark.pipeline.targets.output_error import OutputError
 
 __all__ = ["pipeline_of"]  # the fixture
 
@@ -154,6 +161,28 @@ def test_an_output_that_was_ahead_when_it_left_gets_nothing_twice(
         add(penstock, 2)
         run_pipeline(pipeline_of(penstock, text), spark, once=True)
     assert ids(database) == valid_ids(penstock)
+
+
+def test_a_catch_up_needs_the_record_with_which_it_was_planned(
+    spark: Any, penstock: Broker, database: Database, pipeline_of: Any
+) -> None:
+    pipeline = pipeline_of(penstock, TEXT + database.section("orders"))
+    add(penstock, 0)
+    run_pipeline(pipeline, spark, once=True)
+    states = JoinedStates(LocalFiles(), lake_path(pipeline, CHECKPOINTS))
+    main = queries_of(pipeline)[0]
+    output = main.outputs[-1]
+    session = pipeline_session(spark)
+    join = SectionJoin(pipeline, session, states)
+    planned = join.position(main, output)
+    database.ask("update penstock_batches set batch = batch + 1")
+    rows = frames.no_rows(session, pipeline)
+    with pytest.raises(OutputError, match="another run has written to orders"):
+        join.catch_up(main, output, rows, planned)
+    database.ask("delete from penstock_batches")
+    with pytest.raises(OutputError, match="another run has written to orders"):
+        join.catch_up(main, output, rows, planned)
+    assert database.ask("select count(*) from penstock_batches") == [(0,)]
 
 
 def test_a_refused_row_stops_the_pipeline_and_is_written_after_the_fix(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.spark.conftest import NO_PYSPARK
-from tests.support.spark.databases import Database
+from tests.support.spark.databases import Database, unreadable
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 
@@ -38,7 +38,7 @@ def batch_of(spark: Any, number: int, count: int = 2) -> JdbcBatch:
 
 
 def write(target: JdbcTarget, batch: JdbcBatch) -> int:
-    return target.write(batch, lambda record: record.batch >= batch.number)
+    return target.write(batch, lambda record: record is not None and record.batch >= batch.number)
 
 
 def ids(database: Database, table: str = "orders") -> list[str]:
@@ -135,6 +135,23 @@ def test_a_table_that_refuses_rows_gets_nothing_of_the_batch(
     assert target.record_or_none("the-id") == Record(1, {"orders": "1-9"})
     assert write(target, batch_of(spark, 2)) == 2
     assert staging(database) == []
+
+
+def test_only_a_missing_table_counts_as_missing(spark: Any, database: Database) -> None:
+    batch = batch_of(spark, 1)
+    assert target_of(spark, database).problem_or_none(batch.rows) is None
+    write(target_of(spark, database), batch)
+    with unreadable(database) as refusing:
+        target = target_of(spark, refusing)
+        with pytest.raises(OutputError, match="lock|denied"):
+            target.record_or_none("the-id")
+        problem = target.problem_or_none(batch.rows)
+        assert problem is not None
+        assert problem[0] == "table"
+        with pytest.raises(OutputError, match="lock|denied"):
+            write(target, batch)
+    assert write(target_of(spark, database), batch) == 0
+    assert ids(database) == ["1-0", "1-1"]
 
 
 def test_a_missing_column_is_named(spark: Any, database: Database) -> None:

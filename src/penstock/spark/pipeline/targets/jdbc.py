@@ -48,6 +48,11 @@ HIDDEN = "***"
 
 _PARTITIONS = "numpartitions"
 
+# How databases say that a table does not exist, by SQLSTATE: PostgreSQL; MySQL, MariaDB and H2; H2; SQL Server.
+_NO_TABLE = ("42P01", "42S02", "42S03", "42S04", "S0002")
+_NO_TABLE_ORACLE = ("42000", 942)
+_NO_TABLE_TEXT = re.compile("no such table|Table with name .* does not exist")  # SQLite, DuckDB
+
 _URL_SECRET = re.compile(r"(?i)(?:password|pwd)=([^&;]+)|//[^/@:]*:([^/@]+)@")
 
 
@@ -87,8 +92,8 @@ class JdbcTarget:
                 return None
             return self._record_or_none(connection, output_id)
 
-    def write(self, batch: JdbcBatch, is_done: Callable[[Record], bool]) -> int:
-        """Write a batch, unless `is_done` says that the record has it. Returns the rows written.
+    def write(self, batch: JdbcBatch, is_done: Callable[[Record | None], bool]) -> int:
+        """Write a batch, unless `is_done` says so of the record. Returns the rows written.
 
         Raises: OutputError.
         """
@@ -96,7 +101,7 @@ class JdbcTarget:
             self._make_records(connection)
             before = self._record_or_none(connection, batch.output_id)
             self._drop_leftovers(connection, batch.output_id)
-        if before is not None and is_done(before):
+        if is_done(before):
             return 0
         with _one_line(self._section):
             rows = storable(batch.rows)
@@ -119,11 +124,14 @@ class JdbcTarget:
         except OutputError as error:
             return "jdbc", str(error)
         try:
-            with self._connection() as connection:
-                there = self._exists(connection, self._section.table)
+            with self._connection():
+                pass
         except OutputError as error:
             return "jdbc", f"cannot connect: {error}"
         try:
+            with self._connection() as connection:
+                self._exists(connection, self._records)  # it must be readable, if it is there
+                there = self._exists(connection, self._section.table)
             if there:
                 self._insertion(storable(rows))
         except OutputError as error:
@@ -196,15 +204,20 @@ class JdbcTarget:
         return self._java.org.apache.spark.sql.execution.datasources.jdbc.JdbcUtils
 
     def _exists(self, connection: Any, table: str) -> bool:
-        """Whether a table can be read. Spark's own test for this fails with SQLite."""
+        """Whether a table exists. Spark's own test for this fails with SQLite.
+
+        Raises: Py4JJavaError, if the database does not say: a busy one has the table, perhaps.
+        """
         try:
             statement = _prepared(connection, f"SELECT 1 FROM {table} WHERE 1 = 0")
             try:
                 statement.executeQuery()
             finally:
                 statement.close()
-        except Py4JJavaError:
-            return False
+        except Py4JJavaError as error:
+            if _says_no_table(error):
+                return False
+            raise
         return True
 
     def _create(self, connection: Any, table: str, rows: DataFrame) -> None:
@@ -373,6 +386,18 @@ def _prepared(connection: Any, sql: str, *values: str | int) -> Any:
         else:
             statement.setString(at, value)
     return statement
+
+
+def _says_no_table(error: Py4JJavaError) -> bool:
+    """Whether the database says that a table does not exist."""
+    try:
+        state = error.java_exception.getSQLState()
+        number = error.java_exception.getErrorCode()
+    except Py4JError:  # not an error of SQL
+        return False
+    text = str(error.java_exception.getMessage())
+    has_state = state in _NO_TABLE or (state, number) == _NO_TABLE_ORACLE
+    return has_state or _NO_TABLE_TEXT.search(text) is not None
 
 
 def _execute(connection: Any, sql: str, *values: str | int) -> int:
