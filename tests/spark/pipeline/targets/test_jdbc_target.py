@@ -93,30 +93,53 @@ def test_rows_that_were_staged_twice_are_staged_again(
 ) -> None:
     target = target_of(spark, database)
     counts: list[int] = []
-    real = JdbcTarget._count
+    real = jdbc._count
 
-    def count(self: JdbcTarget, table: str) -> int:
-        counts.append(real(self, table))
+    def count(connection: Any, table: str) -> int:
+        counts.append(real(connection, table))
         return counts[-1] + (1 if len(counts) == 1 else 0)
 
-    monkeypatch.setattr(JdbcTarget, "_count", count)
+    monkeypatch.setattr(jdbc, "_count", count)
     assert write(target, batch_of(spark, 1)) == 2
-    assert counts == [2, 2]
+    assert counts == [2, 2, 2]
     assert ids(database) == ["1-0", "1-1"]
-    monkeypatch.setattr(JdbcTarget, "_count", lambda *_: 7)
+    monkeypatch.setattr(jdbc, "_count", lambda *_: 7)
     with pytest.raises(OutputError, match="tasks were repeated"):
         write(target, batch_of(spark, 2))
+
+
+def test_a_task_that_writes_after_the_count_does_not_double_rows(
+    spark: Any, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = target_of(spark, database)
+    write(target, batch_of(spark, 1))
+    real = JdbcTarget._commit
+
+    def commit(self: JdbcTarget, *words: Any) -> None:
+        (name,) = staging(database)
+        database.ask(f"insert into {name} select * from {name}")  # a task of a lost executor
+        real(self, *words)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(JdbcTarget, "_commit", commit)
+        with pytest.raises(OutputError, match="has other rows than the batch"):
+            write(target, batch_of(spark, 2))
+    assert ids(database) == ["1-0", "1-1"]
+    assert target.record_or_none("the-id") == Record(1, {"orders": "1-9"})
+    assert write(target, batch_of(spark, 2)) == 2
+    assert ids(database) == ["1-0", "1-1", "2-0", "2-1"]
+    assert staging(database) == []
 
 
 def test_of_two_drivers_one_fails(spark: Any, database: Database) -> None:
     target = target_of(spark, database)
     write(target, batch_of(spark, 1))
     before = target.record_or_none("the-id")
-    target._commit(batch_of(spark, 2), before, "")
+    target._commit(batch_of(spark, 2), before, None)
     with pytest.raises(OutputError, match="another run has written to orders"):
-        target._commit(batch_of(spark, 2), before, "")
+        target._commit(batch_of(spark, 2), before, None)
     with pytest.raises(OutputError):
-        target._commit(batch_of(spark, 2), None, "")  # it saw no record
+        target._commit(batch_of(spark, 2), None, None)  # it saw no record
     assert target.record_or_none("the-id") == Record(2, {"orders": "2-9"})
 
 

@@ -2,14 +2,17 @@
 
     1  the driver reads the record of the output in penstock_batches: a batch that is there is dropped
     2  executors write the rows into a new table, penstock_staging_OUTPUT_ATTEMPT
-    3  the driver, in one transaction: updates the record, and inserts the staged rows into the table
+    3  the driver, in one transaction: updates the record, inserts the staged rows into the table, and
+       counts them
     4  the driver drops the staging table
 
 After a crash the batch is repeated. If step 3 was committed, step 1 drops it. If not, step 1 also removes the
 staging tables of earlier attempts. A table that an attempt still writes to has another name.
 
 Spark may repeat a task whose rows are staged already. Then the staging table has more rows than the batch,
-and step 2 is done again.
+and step 2 is done again. A task of a lost executor may even write after that. So step 3 counts after the
+insertion, and does not commit if there are more rows. It does not rely on the number of inserted rows, which
+a trigger of the table can change.
 
 penstock_batches is in the schema of the table, and has one row for each output:
 
@@ -74,6 +77,15 @@ class JdbcBatch:
     position: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class _Staged:
+    """A staging table, the number of its rows, and the statement that inserts them."""
+
+    table: str
+    count: int
+    insert: str
+
+
 class JdbcTarget:
     """The table of one section."""
 
@@ -106,16 +118,16 @@ class JdbcTarget:
         with _one_line(self._section):
             rows = storable(batch.rows)
             if rows.isEmpty():
-                self._commit(batch, before, "")
+                self._commit(batch, before, None)
                 return 0
             self._make_table(rows)
             staging = self._prefix + _staging_prefix(batch.output_id) + secrets.token_hex(4)
             insert = f"{self._insertion(rows)} FROM {staging}"
-            count = self._stage(rows, staging)
-            self._commit(batch, before, insert)
+            staged = _Staged(staging, self._stage(rows, staging), insert)
+            self._commit(batch, before, staged)
         with suppress(OutputError), self._connection() as connection:
             _execute(connection, f"DROP TABLE {staging}")  # otherwise the next batch drops it
-        return count
+        return staged.count
 
     def problem_or_none(self, rows: DataFrame) -> tuple[str, str] | None:
         """What is wrong with the driver, the login or the table: the key of the section, and a text."""
@@ -305,32 +317,22 @@ class JdbcTarget:
             writer = observed.write.format("jdbc").options(**self._options(staging))
             writer.mode("append").save()
             expected = int(counted.get["rows"])
-            if self._count(staging) == expected:
-                return expected
             with self._connection() as connection:
+                if _count(connection, staging) == expected:
+                    return expected
                 _execute(connection, f"DROP TABLE {staging}")
-        raise OutputError(
-            f"{staging} has other rows than the batch: tasks were repeated. Run again"
-        )
+        raise _other_rows(staging)
 
-    def _count(self, table: str) -> int:
-        with self._connection() as connection:
-            statement = _prepared(connection, f"SELECT count(*) FROM {table}")
-            try:
-                found = statement.executeQuery()
-                found.next()
-                return int(found.getLong(1))
-            finally:
-                statement.close()
-
-    def _commit(self, batch: JdbcBatch, before: Record | None, insert: str) -> None:
-        """In one transaction, update the record and insert the staged rows."""
+    def _commit(self, batch: JdbcBatch, before: Record | None, staged: _Staged | None) -> None:
+        """In one transaction, update the record and insert the staged rows. Raises: OutputError."""
         with self._connection() as connection:
             connection.setAutoCommit(False)
             try:
                 self._move_record(connection, batch, before)
-                if insert:
-                    _execute(connection, insert)
+                if staged is not None:
+                    _execute(connection, staged.insert)
+                    if _count(connection, staged.table) != staged.count:
+                        raise _other_rows(staged.table)
                 connection.commit()
             except Exception:
                 with suppress(Py4JError):
@@ -406,6 +408,20 @@ def _execute(connection: Any, sql: str, *values: str | int) -> int:
         return int(statement.executeUpdate())
     finally:
         statement.close()
+
+
+def _count(connection: Any, table: str) -> int:
+    statement = _prepared(connection, f"SELECT count(*) FROM {table}")
+    try:
+        found = statement.executeQuery()
+        found.next()
+        return int(found.getLong(1))
+    finally:
+        statement.close()
+
+
+def _other_rows(staging: str) -> OutputError:
+    return OutputError(f"{staging} has other rows than the batch: tasks were repeated. Run again")
 
 
 @contextmanager
