@@ -19,7 +19,6 @@ from penstock.spark.pipeline.definition.file import Pipeline
 from penstock.spark.pipeline.joined_state import JoinedStates
 from penstock.spark.pipeline.outputs import PipelineOutput, PipelineQuery
 from penstock.spark.pipeline.positions import Checkpoint, Ids, ids_of
-from penstock.spark.pipeline.rows import frames
 from penstock.spark.pipeline.targets.calls import FunctionTarget
 from penstock.spark.pipeline.targets.jdbc import JdbcBatch, JdbcTarget, Record
 from penstock.spark.pipeline.targets.output_error import OutputError
@@ -50,9 +49,8 @@ class SectionJoin:
     def catch_up(
         self, query: PipelineQuery, output: PipelineOutput, rows: DataFrame, goal: Ids
     ) -> None:
-        """Write the valid ones of some rows, which end at a position."""
-        made = frames.silver(rows, self._pipeline)
-        self._write(query, output, made, self._log(query).committed, dict(goal))
+        """Write some rows of silver, which end at a position."""
+        self._write(query, output, rows, self._log(query).committed, dict(goal))
 
     def note_joined(self, query: PipelineQuery, output: PipelineOutput, goal: Ids) -> None:
         """Note the position at which an output of silver has joined."""

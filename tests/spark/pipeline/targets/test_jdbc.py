@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.spark.conftest import NO_PYSPARK, Broker
-from tests.spark.pipeline.test_run import AGGREGATE, TEXT, add, pipeline_of
+from tests.spark.pipeline.test_run import AGGREGATE, TEXT, add, pipeline_of, rows
 from tests.support.spark.databases import Database
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
@@ -140,6 +140,19 @@ def test_new_and_returning_outputs_catch_up(
             assert database.ask("select count(*) from minutes") == [
                 (len(penstock.client.xrange("minutes")),)
             ]
+
+
+def test_an_output_that_returns_gets_entries_that_were_trimmed(
+    spark: Any, penstock: Broker, database: Database, pipeline_of: Any, tmp_path: Path
+) -> None:
+    whole = TEXT + database.section("orders")
+    for step, text in enumerate([whole, TEXT, whole]):
+        add(penstock, step)
+        add(penstock, step, qty="x")
+        run_pipeline(pipeline_of(penstock, text, "archived"), spark, once=True)
+        assert penstock.client.xlen("orders") == 0
+    assert len(ids(database)) == 3
+    assert ids(database) == sorted(row._id for row in rows(spark, tmp_path / "lake" / "silver"))
 
 
 def test_an_output_that_was_ahead_when_it_left_gets_nothing_twice(
