@@ -142,7 +142,9 @@ class _Join:
     def note_windows(self, query: PipelineQuery) -> None:
         """Note the positions of an aggregate's other outputs. In the next run they catch up with it."""
         for output in query.outputs:
-            if not output.folder:
+            if output.section is not None:
+                self._leave(output.name, self._sections.watermark(query, output))
+            elif not output.folder:
                 self._leave(output.name)
 
     def note_missing(self) -> None:
@@ -272,7 +274,8 @@ class _Join:
         self._states.write(output.name, {"stream": output.stream, "after_ms": has})
         return has
 
-    def _leave(self, name: str) -> None:
+    def _leave(self, name: str, recorded_ms: int | None = None) -> None:
+        """Note the position of an output. `recorded_ms`: the watermark in its database, which may be ahead."""
         state = self._states.read(name)
         if "after" not in state and "after_ms" not in state:
             return
@@ -290,7 +293,7 @@ class _Join:
             left = state["after"] if last is None else ids_of(last.end)
             self._states.write(name, {**kept, "left": left})
             return
-        known = [state["after_ms"], None if last is None else last.watermark_ms]
+        known = [state["after_ms"], recorded_ms, None if last is None else last.watermark_ms]
         latest = max((one for one in known if one is not None), default=None)
         self._states.write(name, {**kept, "left_ms": latest})
 

@@ -22,7 +22,12 @@ from penstock.spark.pipeline.joined_state import JoinedStates
 from penstock.spark.pipeline.operate.text_files import LocalFiles
 from penstock.spark.pipeline.outputs import queries_of
 from penstock.spark.pipeline.rows import frames
-from penstock.spark.pipeline.run import PipelineFailed, pipeline_session, run_pipeline
+from penstock.spark.pipeline.run import (
+    PipelineFailed,
+    pipeline_session,
+    rebuild_pipeline,
+    run_pipeline,
+)
 from penstock.spark.pipeline.section_joining import SectionJoin
 from penstock.spark.pipeline.targets.jdbc import JdbcTarget
 from penstock.spark.pipeline.targets.output_error import OutputError
@@ -174,6 +179,38 @@ def test_an_output_that_was_ahead_when_it_left_gets_nothing_twice(
         add(penstock, 2)
         run_pipeline(pipeline_of(penstock, text), spark, once=True)
     assert ids(database) == valid_ids(penstock)
+
+
+def test_a_table_that_was_ahead_of_a_rebuild_gets_no_window_twice(
+    spark: Any,
+    penstock: Broker,
+    database: Database,
+    pipeline_of: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pipeline = pipeline_of(penstock, TEXT + AGGREGATE + database.section("minutes", source="minute"))
+    add(penstock, 0)
+    run_pipeline(pipeline, spark, once=True)
+    for minute in (3, 6):
+        add(penstock, minute)
+    real = JdbcTarget._commit
+
+    def commit(self: JdbcTarget, batch: Any, before: Any, staged: Any) -> None:
+        real(self, batch, before, staged)
+        if staged is not None:
+            raise RuntimeError("stopped by the test")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(JdbcTarget, "_commit", commit)
+        with pytest.raises(PipelineFailed, match="stopped by the test"):
+            run_pipeline(pipeline, spark, once=True)
+    assert database.ask("select count(*) from minutes") != [(0,)]
+    rebuild_pipeline(pipeline, spark)
+    for minute in (9, 12):
+        add(penstock, minute)
+        run_pipeline(pipeline, spark, once=True)
+    starts = [start for (start,) in database.ask("select window_start from minutes")]
+    assert len(starts) == len(set(starts)) == len(penstock.client.xrange("minutes"))
 
 
 def test_a_catch_up_needs_the_record_with_which_it_was_planned(
