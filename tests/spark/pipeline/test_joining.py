@@ -110,7 +110,11 @@ def test_an_output_that_returns_is_refused_if_it_misses_trimmed_entries(
         add(penstock, step, qty="x")
         run_pipeline(pipeline_of(penstock, text, trim), spark, once=True)
         if text == TEXT:  # the trim has ended where the output had ended
-            assert accounted(spark, tmp_path / "lake", penstock) == (2 * step + 2, step + 1, step + 1)
+            assert accounted(spark, tmp_path / "lake", penstock) == (
+                2 * step + 2,
+                step + 1,
+                step + 1,
+            )
     assert penstock.client.xlen("orders") == 0
     add(penstock, 4, qty="x")
     with pytest.raises(DataLoss, match="output reject: stream orders: up to 2 entries after"):

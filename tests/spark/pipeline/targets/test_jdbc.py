@@ -188,7 +188,9 @@ def test_a_table_that_was_ahead_of_a_rebuild_gets_no_window_twice(
     pipeline_of: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pipeline = pipeline_of(penstock, TEXT + AGGREGATE + database.section("minutes", source="minute"))
+    pipeline = pipeline_of(
+        penstock, TEXT + AGGREGATE + database.section("minutes", source="minute")
+    )
     add(penstock, 0)
     run_pipeline(pipeline, spark, once=True)
     for minute in (3, 6):
