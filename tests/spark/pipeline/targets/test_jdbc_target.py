@@ -160,6 +160,26 @@ def test_a_table_that_refuses_rows_gets_nothing_of_the_batch(
     assert staging(database) == []
 
 
+def test_two_queries_may_create_the_table_of_records_at_once(
+    spark: Any, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = JdbcTarget._exists
+    other = target_of(spark, database, "minutes")
+    asked: list[str] = []
+
+    def exists(self: JdbcTarget, connection: Any, table: str) -> bool:
+        found = real(self, connection, table)
+        asked.append(table)
+        if len(asked) == 1:
+            write(other, batch_of(spark, 1))  # after the look, before the creation
+        return found
+
+    monkeypatch.setattr(JdbcTarget, "_exists", exists)
+    write(target_of(spark, database), batch_of(spark, 1))
+    assert asked[0] == jdbc.RECORDS
+    assert ids(database) == ids(database, "minutes") == ["1-0", "1-1"]
+
+
 def test_only_a_missing_table_counts_as_missing(spark: Any, database: Database) -> None:
     batch = batch_of(spark, 1)
     assert target_of(spark, database).problem_or_none(batch.rows) is None

@@ -245,11 +245,15 @@ class JdbcTarget:
             return
         text = self._java.org.apache.spark.sql.types.DataTypes.StringType
         long_text = self._utils.getJdbcType(text, self._dialect).databaseTypeDefinition()
-        _execute(
-            connection,
+        create = (
             f"CREATE TABLE {self._records} (output_id VARCHAR(100) NOT NULL, target VARCHAR(200) NOT NULL,"
-            f" batch BIGINT NOT NULL, source_position {long_text}, PRIMARY KEY (output_id, target))",
+            f" batch BIGINT NOT NULL, source_position {long_text}, PRIMARY KEY (output_id, target))"
         )
+        try:
+            _execute(connection, create)
+        except Py4JJavaError:
+            if not self._exists(connection, self._records):  # another query has created it
+                raise
 
     def _record_or_none(self, connection: Any, output_id: str) -> Record | None:
         sql = (
