@@ -275,7 +275,7 @@ class _Join:
         return has
 
     def _leave(self, name: str, recorded_ms: int | None = None) -> None:
-        """Note the position of an output. `recorded_ms`: the watermark in its database, which may be ahead."""
+        """Note the position of an output. Its database may be ahead, at the watermark `recorded_ms`."""
         state = self._states.read(name)
         if "after" not in state and "after_ms" not in state:
             return

@@ -186,12 +186,12 @@ def test_only_a_missing_table_counts_as_missing(spark: Any, database: Database) 
     write(target_of(spark, database), batch)
     with unreadable(database) as refusing:
         target = target_of(spark, refusing)
-        with pytest.raises(OutputError, match="lock|denied"):
+        with pytest.raises(OutputError, match=r"lock|denied"):
             target.record_or_none("the-id")
         problem = target.problem_or_none(batch.rows)
         assert problem is not None
         assert problem[0] == "table"
-        with pytest.raises(OutputError, match="lock|denied"):
+        with pytest.raises(OutputError, match=r"lock|denied"):
             write(target, batch)
     assert write(target_of(spark, database), batch) == 0
     assert ids(database) == ["1-0", "1-1"]

@@ -11,8 +11,8 @@ stream, so an aggregate can change from one source to the other and continue.
 A file that a compaction has merged has rows of several batches. If a compaction deletes a file before it is
 read, the query fails with TABLE_CHANGED, and starts again (run.py).
 
-Silver that was computed again from a large bronze consists of several batches with one position, each with rows
-from anywhere before it (rebuild/). They are read together.
+Silver that was computed again from a large bronze consists of several batches with one position, each with
+rows from anywhere before it (rebuild/). They are read together.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ HIDDEN = "***"
 
 _PARTITIONS = "numpartitions"
 
-# How databases say that a table does not exist, by SQLSTATE: PostgreSQL; MySQL, MariaDB and H2; H2; SQL Server.
+# How databases say that a table does not exist. PostgreSQL; MySQL, MariaDB and H2; H2; SQL Server.
 _NO_TABLE = ("42P01", "42S02", "42S03", "42S04", "S0002")
 _NO_TABLE_ORACLE = ("42000", 942)
 _NO_TABLE_TEXT = re.compile("no such table|Table with name .* does not exist")  # SQLite, DuckDB
