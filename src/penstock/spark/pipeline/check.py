@@ -213,10 +213,13 @@ class _SqlCheck:
         ):
             self._duration((*path, key), getattr(one, key), act)
         for name, sql in one.measures.items():
+            place = (*path, "measures", name)
             try:
                 frame.groupBy(*map(quoted, one.group_by)).agg(F.expr(sql).alias(name))
+                if _asks_clock(sql):
+                    self._add(place, f"{name} may change between evaluations: {_REPEATABLE}")
             except PySparkException as error:
-                self._add((*path, "measures", name), f"{name}: {cause_of(error)}")
+                self._add(place, f"{name}: {cause_of(error)}")
 
     def streaming(self, schema: StructType) -> None:
         """Find valid SQL that streaming does not support, such as count(distinct ...)."""
@@ -255,9 +258,13 @@ def _names_directories(kind: DataType) -> bool:
 def _is_repeatable(frame: DataFrame, sql: str) -> bool:
     """Whether a condition always gives the same result for the same entry."""
     plan = frame.select(F.expr(sql))._jdf.queryExecution().analyzed()
+    return bool(plan.deterministic()) and not _asks_clock(sql)
+
+
+def _asks_clock(sql: str) -> bool:
     bare = _QUOTED.sub(" ", sql)
-    asks_clock = re.search(r"\bunix_timestamp\s*\(\s*\)", bare, re.I) or _CLOCK.search(bare)
-    return bool(plan.deterministic()) and not asks_clock
+    found = _CLOCK.search(bare) or re.search(r"\bunix_timestamp\s*\(\s*\)", bare, re.I)
+    return found is not None
 
 
 @contextmanager

@@ -220,6 +220,37 @@ def test_a_table_in_a_schema(spark: Any, database: Database) -> None:
     assert database.tables() == set()
 
 
+def test_leftovers_are_found_in_a_schema_whose_name_changes_its_case(
+    spark: Any, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if database.kind == "sqlite":
+        pytest.skip("SQLite has no schemas")
+    database.ask("drop schema if exists sales cascade")
+    database.ask("create schema sales")
+    target = target_of(spark, database, "Sales.orders")
+    with monkeypatch.context() as patch:
+        patch.setattr(JdbcTarget, "_commit", fail)
+        with pytest.raises(RuntimeError):
+            write(target, batch_of(spark, 1))
+    ((name,),) = database.ask("select tablename from pg_tables where tablename like '%staging%'")
+    for other in (f"{name}_notes", f"{name[:-1]}x"):
+        database.ask(f"create table sales.{other} (a int)")
+    database.ask(f"create table public.{name} (a int)")
+    write(target, batch_of(spark, 1))
+    found = database.ask(
+        "select schemaname, tablename from pg_tables where tablename like '%staging%'"
+    )
+    assert set(found) == {
+        ("public", name),
+        ("sales", f"{name}_notes"),
+        ("sales", f"{name[:-1]}x"),
+    }
+
+
+def fail(*_: Any) -> None:
+    raise RuntimeError("stopped by the test")
+
+
 def test_passwords_are_hidden() -> None:
     section = OutputSection(
         name="a",

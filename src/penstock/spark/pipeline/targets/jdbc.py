@@ -50,6 +50,7 @@ STAGINGS_MAX = 3
 HIDDEN = "***"
 
 _PARTITIONS = "numpartitions"
+_ATTEMPT_DIGITS = 8
 
 # How databases say that a table does not exist. PostgreSQL; MySQL, MariaDB and H2; H2; SQL Server.
 _NO_TABLE = ("42P01", "42S02", "42S03", "42S04", "S0002")
@@ -121,7 +122,11 @@ class JdbcTarget:
                 self._commit(batch, before, None)
                 return 0
             self._make_table(rows)
-            staging = self._prefix + _staging_prefix(batch.output_id) + secrets.token_hex(4)
+            staging = (
+                self._prefix
+                + _staging_prefix(batch.output_id)
+                + secrets.token_hex(_ATTEMPT_DIGITS // 2)
+            )
             insert = f"{self._insertion(rows)} FROM {staging}"
             staged = _Staged(staging, self._stage(rows, staging), insert)
             self._commit(batch, before, staged)
@@ -272,15 +277,18 @@ class JdbcTarget:
         """Drop the staging tables of attempts that did not finish."""
         about = connection.getMetaData()
         prefix = _staging_prefix(output_id)
-        pattern = prefix.upper() if about.storesUpperCaseIdentifiers() else prefix
-        schema = self._prefix.rstrip(".").rpartition(".")[2].strip('"') or connection.getSchema()
-        found = about.getTables(connection.getCatalog(), schema, f"{pattern}%", None)
+        schema = _stored(about, self._prefix.rstrip(".").rpartition(".")[2])
+        schema = schema or connection.getSchema() or connection.getCatalog()
+        found = about.getTables(None, None, f"{_stored(about, prefix)}%", None)
         names = []
         while found.next():
-            names.append(str(found.getString("TABLE_NAME")))
+            # What stands before the dot is a catalog in MySQL, and a schema elsewhere. SQLite has neither.
+            if schema in (found.getString("TABLE_SCHEM"), found.getString("TABLE_CAT")):
+                names.append(str(found.getString("TABLE_NAME")))
         found.close()
         for name in names:
-            if name.lower().startswith(prefix):  # in the pattern, _ stands for any character
+            # In the pattern, _ stands for any character.
+            if re.fullmatch(rf"{prefix}[0-9a-f]{{{_ATTEMPT_DIGITS}}}", name.lower()):
                 _execute(connection, f"DROP TABLE {self._prefix}{name}")
 
     def _make_table(self, rows: DataFrame) -> None:
@@ -382,6 +390,15 @@ def _is_nested(kind: DataType) -> bool:
 
 def _staging_prefix(output_id: str) -> str:
     return f"{STAGING}{sha256(output_id.encode()).hexdigest()[:8]}_"
+
+
+def _stored(about: Any, name: str) -> str:
+    """A name as the database stores it: without quotes it may change the case."""
+    if name.startswith('"'):
+        return name.strip('"')
+    if about.storesUpperCaseIdentifiers():
+        return name.upper()
+    return name.lower() if about.storesLowerCaseIdentifiers() else name
 
 
 def _prepared(connection: Any, sql: str, *values: str | int) -> Any:
