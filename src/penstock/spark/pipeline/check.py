@@ -2,7 +2,7 @@
 
     1  the file alone            definition/
     2  types and SQL             Spark analyses each expression over an empty DataFrame of the schema
-    3  the lake                  aggregates must not have changed (outputs.py)
+    3  the lake                  aggregates must not have changed (outputs.py), nor the owner (owner_check.py)
     4  functions and databases   section_check.py
     5  servers and keys          server_check.py
 
@@ -38,6 +38,7 @@ from penstock.spark.pipeline.definition.rules import OWN_COLUMNS, PAYLOAD_PROBLE
 from penstock.spark.pipeline.definition.toml_lines import KeyPath
 from penstock.spark.pipeline.definition.toml_table import DURATION_FORM, Problem
 from penstock.spark.pipeline.outputs import state_problems
+from penstock.spark.pipeline.owner_check import owner_problems
 from penstock.spark.pipeline.rows import frames
 from penstock.spark.pipeline.rows.defaults import DefaultError, default_value
 from penstock.spark.pipeline.rows.lookups import PendingLookups
@@ -65,6 +66,7 @@ def check_pipeline(
         found = sql_problems(pipeline, spark)
         if not problems and not found:
             found = state_problems(pipeline, spark, is_rebuilt)
+            found += owner_problems(pipeline, spark, is_rebuilt)
             found += target_problems(pipeline, spark, is_offline)
     problems += found
     if not is_offline:
