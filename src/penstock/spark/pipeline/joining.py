@@ -32,7 +32,7 @@ from penstock.spark.lake.files import LakeFiles
 from penstock.spark.lake.manifest import Manifest
 from penstock.spark.pipeline.definition.file import Pipeline, Source
 from penstock.spark.pipeline.definition.rules import CHECKPOINTS, MAIN, SILVER, lake_path
-from penstock.spark.pipeline.joined_state import JoinedStates
+from penstock.spark.pipeline.joined_state import JoinedStates, identity_of
 from penstock.spark.pipeline.outputs import (
     STREAM_SUFFIX,
     PipelineOutput,
@@ -287,7 +287,7 @@ class _Join:
             kept = {"stream": state["stream"]}
             last = self._reached(checkpoint, state["stream"])
         else:
-            kept = {"query": state["query"], "id": state["id"]}
+            kept = identity_of(state)
             last = log.batch(log.committed)
         if is_main:
             left = state["after"] if last is None else ids_of(last.end)

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.spark.lake.files import LakeFiles
 from penstock.spark.pipeline.definition.file import Pipeline
-from penstock.spark.pipeline.joined_state import JoinedStates
+from penstock.spark.pipeline.joined_state import JoinedStates, identity_of, ids_of_section
 from penstock.spark.pipeline.outputs import PipelineOutput, PipelineQuery
 from penstock.spark.pipeline.positions import Checkpoint, Ids, ids_of
 from penstock.spark.pipeline.targets.calls import FunctionTarget
@@ -56,8 +56,7 @@ class SectionJoin:
         """Note the position at which an output of silver has joined."""
         state = self._state(query, output)
         if "after" not in state:
-            kept = {name: state[name] for name in ("query", "id")}
-            self._states.write(output.name, {**kept, "after": dict(goal)})
+            self._states.write(output.name, {**identity_of(state), "after": dict(goal)})
 
     def watermark(self, query: PipelineQuery, output: PipelineOutput) -> int | None:
         """The watermark up to which an output of an aggregate has the windows."""
@@ -84,8 +83,7 @@ class SectionJoin:
     ) -> None:
         """Note the watermark at which an output of an aggregate has joined."""
         state = self._state(query, output)
-        kept = {name: state[name] for name in ("query", "id")}
-        self._states.write(output.name, {**kept, "after_ms": after_ms})
+        self._states.write(output.name, {**identity_of(state), "after_ms": after_ms})
 
     def _write(
         self,
@@ -123,7 +121,8 @@ class SectionJoin:
         """The state of an output. A new one has a new id, also if the output had another query before."""
         state = self._states.read(output.name)
         if state.get("query") != query.name:
-            state = {"query": query.name, "id": uuid4().hex}
+            before = ids_of_section(state)
+            state = {"query": query.name, "id": uuid4().hex, "replaced": before}
             self._states.write(output.name, state)
         return state
 

@@ -19,6 +19,7 @@ from penstock.spark.pipeline.check import check_pipeline
 from penstock.spark.pipeline.definition.file import PipelineFileError
 from penstock.spark.pipeline.definition.rules import CHECKPOINTS, lake_path
 from penstock.spark.pipeline.joined_state import JoinedStates
+from penstock.spark.pipeline.operate.resetting import plan_reset, reset
 from penstock.spark.pipeline.operate.text_files import LocalFiles
 from penstock.spark.pipeline.outputs import queries_of
 from penstock.spark.pipeline.rows import frames
@@ -272,6 +273,30 @@ def test_a_missing_column_is_a_problem_with_its_line(
     assert "has no column _stream, _timestamp, qty, price, at" in problem.text
     lines = Path(pipeline.file).read_text().split("\n")
     assert lines[problem.line - 1] == 'table = "orders"'
+
+
+def test_a_table_of_another_output_is_refused_until_it_is_reset_or_deleted(
+    spark: Any, penstock: Broker, database: Database, pipeline_of: Any
+) -> None:
+    add(penstock, 0)
+    before = pipeline_of(penstock, TEXT + database.section("orders"))
+    run_pipeline(before, spark, once=True)
+    renamed = pipeline_of(penstock, TEXT + database.section("orders", "store"))
+    with pytest.raises(PipelineFileError) as caught:
+        run_pipeline(renamed, spark, once=True)
+    (problem,) = caught.value.problems
+    assert problem.text.startswith("another output has written to orders")
+    lines = Path(renamed.file).read_text().split("\n")
+    assert lines[problem.line - 1] == 'table = "orders"'
+    database.ask("delete from orders")
+    database.ask(problem.text.partition(", then ")[2])
+    run_pipeline(renamed, spark, once=True)
+    assert ids(database) == valid_ids(penstock)
+    for name in ("store", None):
+        database.ask("delete from orders")
+        reset(renamed, LocalFiles(), plan_reset(renamed, LocalFiles(), name))
+        run_pipeline(renamed, spark, once=True)
+        assert ids(database) == valid_ids(penstock)
 
 
 def test_a_missing_driver_and_a_database_that_is_down_are_problems(

@@ -93,17 +93,17 @@ def test_rows_that_were_staged_twice_are_staged_again(
 ) -> None:
     target = target_of(spark, database)
     counts: list[int] = []
-    real = jdbc._count
+    real = jdbc.count_rows
 
     def count(connection: Any, table: str) -> int:
         counts.append(real(connection, table))
         return counts[-1] + (1 if len(counts) == 1 else 0)
 
-    monkeypatch.setattr(jdbc, "_count", count)
+    monkeypatch.setattr(jdbc, "count_rows", count)
     assert write(target, batch_of(spark, 1)) == 2
     assert counts == [2, 2, 2]
     assert ids(database) == ["1-0", "1-1"]
-    monkeypatch.setattr(jdbc, "_count", lambda *_: 7)
+    monkeypatch.setattr(jdbc, "count_rows", lambda *_: 7)
     with pytest.raises(OutputError, match="tasks were repeated"):
         write(target, batch_of(spark, 2))
 

@@ -7,6 +7,7 @@ duplicates      finds rows whose key was in silver before
 upserts         writes a batch to an upsert table
 sections        the outputs of sections [[output]]
 jdbc            a table of a database
+jdbc_statements its SQL statements
 calls           a Python function
 output_error    the error of an output
 """

@@ -26,7 +26,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -41,6 +41,13 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantT
 
 from penstock.spark.lake.columns import quoted
 from penstock.spark.pipeline.definition.output_section import OutputSection
+from penstock.spark.pipeline.targets.jdbc_statements import (
+    count_rows,
+    execute,
+    prepared,
+    says_no_table,
+    stored_name,
+)
 from penstock.spark.pipeline.targets.output_error import OutputError
 from penstock.spark.runtime.causes import cause_of
 
@@ -51,11 +58,6 @@ HIDDEN = "***"
 
 _PARTITIONS = "numpartitions"
 _ATTEMPT_DIGITS = 8
-
-# How databases say that a table does not exist. PostgreSQL; MySQL, MariaDB and H2; H2; SQL Server.
-_NO_TABLE = ("42P01", "42S02", "42S03", "42S04", "S0002")
-_NO_TABLE_ORACLE = ("42000", 942)
-_NO_TABLE_TEXT = re.compile("no such table|Table with name .* does not exist")  # SQLite, DuckDB
 
 _URL_SECRET = re.compile(r"(?i)(?:password|pwd)=([^&;]+)|//[^/@:]*:([^/@]+)@")
 
@@ -131,7 +133,7 @@ class JdbcTarget:
             staged = _Staged(staging, self._stage(rows, staging), insert)
             self._commit(batch, before, staged)
         with suppress(OutputError), self._connection() as connection:
-            _execute(connection, f"DROP TABLE {staging}")  # otherwise the next batch drops it
+            execute(connection, f"DROP TABLE {staging}")  # otherwise the next batch drops it
         return staged.count
 
     def problem_or_none(self, rows: DataFrame) -> tuple[str, str] | None:
@@ -154,6 +156,35 @@ class JdbcTarget:
         except OutputError as error:
             return "table", str(error)
         return None
+
+    def owner_problem_or_none(self, own: Sequence[str]) -> tuple[str, str] | None:
+        """Another output that has written to the table, as a problem. `own`: the ids without their query."""
+        table = self._section.table
+        try:
+            with self._connection() as connection:
+                ids = self._owners(connection) if self._exists(connection, self._records) else []
+        except OutputError as error:
+            return "table", str(error)
+        others = [one for one in ids if one.partition("/")[0] not in own]
+        if not others:
+            return None
+        return "table", (
+            f"another output has written to {table}, of another lake or with another name, so rows may be"
+            " there twice: use another table. If this output replaces that one, empty the table, then DELETE"
+            f" FROM {self._records} WHERE output_id = '{others[0]}'"
+        )
+
+    def _owners(self, connection: Any) -> list[str]:
+        """The ids of all outputs that have written to the table."""
+        sql = f"SELECT output_id FROM {self._records} WHERE target = ? ORDER BY output_id"
+        statement = prepared(connection, sql, self._section.table)
+        try:
+            found, ids = statement.executeQuery(), []
+            while found.next():
+                ids.append(str(found.getString(1)))
+            return ids
+        finally:
+            statement.close()
 
     def _need_driver(self) -> None:
         """Load the JDBC driver, from the jars of the section or of Spark. Raises: OutputError."""
@@ -226,13 +257,13 @@ class JdbcTarget:
         Raises: Py4JJavaError, if the database does not say: a busy one has the table, perhaps.
         """
         try:
-            statement = _prepared(connection, f"SELECT 1 FROM {table} WHERE 1 = 0")
+            statement = prepared(connection, f"SELECT 1 FROM {table} WHERE 1 = 0")
             try:
                 statement.executeQuery()
             finally:
                 statement.close()
         except Py4JJavaError as error:
-            if _says_no_table(error):
+            if says_no_table(error):
                 return False
             raise
         return True
@@ -243,7 +274,7 @@ class JdbcTarget:
         columns = self._utils.schemaString(
             self._dialect, rows._jdf.schema(), False, options.createTableColumnTypes()
         )
-        _execute(connection, f"CREATE TABLE {table} ({columns}) {options.createTableOptions()}")
+        execute(connection, f"CREATE TABLE {table} ({columns}) {options.createTableOptions()}")
 
     def _make_records(self, connection: Any) -> None:
         if self._exists(connection, self._records):
@@ -255,7 +286,7 @@ class JdbcTarget:
             f" batch BIGINT NOT NULL, source_position {long_text}, PRIMARY KEY (output_id, target))"
         )
         try:
-            _execute(connection, create)
+            execute(connection, create)
         except Py4JJavaError:
             if not self._exists(connection, self._records):  # another query has created it
                 raise
@@ -264,7 +295,7 @@ class JdbcTarget:
         sql = (
             f"SELECT batch, source_position FROM {self._records} WHERE output_id = ? AND target = ?"
         )
-        statement = _prepared(connection, sql, output_id, self._section.table)
+        statement = prepared(connection, sql, output_id, self._section.table)
         try:
             found = statement.executeQuery()
             if not found.next():
@@ -277,9 +308,9 @@ class JdbcTarget:
         """Drop the staging tables of attempts that did not finish."""
         about = connection.getMetaData()
         prefix = _staging_prefix(output_id)
-        schema = _stored(about, self._prefix.rstrip(".").rpartition(".")[2])
+        schema = stored_name(about, self._prefix.rstrip(".").rpartition(".")[2])
         schema = schema or connection.getSchema() or connection.getCatalog()
-        found = about.getTables(None, None, f"{_stored(about, prefix)}%", None)
+        found = about.getTables(None, None, f"{stored_name(about, prefix)}%", None)
         names = []
         while found.next():
             # What stands before the dot is a catalog in MySQL, and a schema elsewhere. SQLite has neither.
@@ -289,7 +320,7 @@ class JdbcTarget:
         for name in names:
             # In the pattern, _ stands for any character.
             if re.fullmatch(rf"{prefix}[0-9a-f]{{{_ATTEMPT_DIGITS}}}", name.lower()):
-                _execute(connection, f"DROP TABLE {self._prefix}{name}")
+                execute(connection, f"DROP TABLE {self._prefix}{name}")
 
     def _make_table(self, rows: DataFrame) -> None:
         """Create the table with the columns of the rows, if it does not exist."""
@@ -301,7 +332,7 @@ class JdbcTarget:
         """INSERT INTO ... SELECT, without FROM. Raises: OutputError, if the table lacks a column."""
         table = self._section.table
         with self._connection() as connection:
-            statement = _prepared(connection, f"SELECT * FROM {table} WHERE 1 = 0")
+            statement = prepared(connection, f"SELECT * FROM {table} WHERE 1 = 0")
             about = statement.executeQuery().getMetaData()
             there = [str(about.getColumnName(n)) for n in range(1, about.getColumnCount() + 1)]
             statement.close()
@@ -330,9 +361,9 @@ class JdbcTarget:
             writer.mode("append").save()
             expected = int(counted.get["rows"])
             with self._connection() as connection:
-                if _count(connection, staging) == expected:
+                if count_rows(connection, staging) == expected:
                     return expected
-                _execute(connection, f"DROP TABLE {staging}")
+                execute(connection, f"DROP TABLE {staging}")
         raise _other_rows(staging)
 
     def _commit(self, batch: JdbcBatch, before: Record | None, staged: _Staged | None) -> None:
@@ -342,8 +373,8 @@ class JdbcTarget:
             try:
                 self._move_record(connection, batch, before)
                 if staged is not None:
-                    _execute(connection, staged.insert)
-                    if _count(connection, staged.table) != staged.count:
+                    execute(connection, staged.insert)
+                    if count_rows(connection, staged.table) != staged.count:
                         raise _other_rows(staged.table)
                 connection.commit()
             except Exception:
@@ -356,7 +387,7 @@ class JdbcTarget:
         key = (batch.output_id, self._section.table)
         if before is None:
             columns = "batch, source_position, output_id, target"
-            _execute(
+            execute(
                 connection,
                 f"INSERT INTO {self._records} ({columns}) VALUES (?, ?, ?, ?)",
                 *now,
@@ -368,7 +399,7 @@ class JdbcTarget:
             f"UPDATE {self._records} SET batch = ?, source_position = ?"
             " WHERE output_id = ? AND target = ? AND batch = ?"
         )
-        if _execute(connection, sql, *now, *key, before.batch) != 1:
+        if execute(connection, sql, *now, *key, before.batch) != 1:
             raise OutputError(f"another run has written to {self._section.table} in the meantime")
 
 
@@ -390,55 +421,6 @@ def _is_nested(kind: DataType) -> bool:
 
 def _staging_prefix(output_id: str) -> str:
     return f"{STAGING}{sha256(output_id.encode()).hexdigest()[:8]}_"
-
-
-def _stored(about: Any, name: str) -> str:
-    """A name as the database stores it: without quotes it may change the case."""
-    if name.startswith('"'):
-        return name.strip('"')
-    if about.storesUpperCaseIdentifiers():
-        return name.upper()
-    return name.lower() if about.storesLowerCaseIdentifiers() else name
-
-
-def _prepared(connection: Any, sql: str, *values: str | int) -> Any:
-    statement = connection.prepareStatement(sql)
-    for at, value in enumerate(values, 1):
-        if isinstance(value, int):
-            statement.setLong(at, value)
-        else:
-            statement.setString(at, value)
-    return statement
-
-
-def _says_no_table(error: Py4JJavaError) -> bool:
-    """Whether the database says that a table does not exist."""
-    try:
-        state = error.java_exception.getSQLState()
-        number = error.java_exception.getErrorCode()
-    except Py4JError:  # not an error of SQL
-        return False
-    text = str(error.java_exception.getMessage())
-    has_state = state in _NO_TABLE or (state, number) == _NO_TABLE_ORACLE
-    return has_state or _NO_TABLE_TEXT.search(text) is not None
-
-
-def _execute(connection: Any, sql: str, *values: str | int) -> int:
-    statement = _prepared(connection, sql, *values)
-    try:
-        return int(statement.executeUpdate())
-    finally:
-        statement.close()
-
-
-def _count(connection: Any, table: str) -> int:
-    statement = _prepared(connection, f"SELECT count(*) FROM {table}")
-    try:
-        found = statement.executeQuery()
-        found.next()
-        return int(found.getLong(1))
-    finally:
-        statement.close()
 
 
 def _other_rows(staging: str) -> OutputError:
