@@ -49,10 +49,14 @@ def valid_ids(broker: Broker) -> list[str]:
 
 
 def fail_in(patch: pytest.MonkeyPatch, method: str, before: bool = False) -> Callable[..., Any]:
-    """Let a method of the target fail, before or after it has done its work."""
+    """Let a method of the target fail, before or after it has done its work for a batch with rows."""
     real = getattr(JdbcTarget, method)
 
     def failing(self: JdbcTarget, *words: Any) -> Any:
+        if (
+            words[-1] is None
+        ):  # the commit of a batch without rows, which the aggregate may reach first
+            return real(self, *words)
         if not before:
             real(self, *words)
         raise RuntimeError("stopped by the test")
@@ -196,15 +200,8 @@ def test_a_table_that_was_ahead_of_a_rebuild_gets_no_window_twice(
     run_pipeline(pipeline, spark, once=True)
     for minute in (3, 6):
         add(penstock, minute)
-    real = JdbcTarget._commit
-
-    def commit(self: JdbcTarget, batch: Any, before: Any, staged: Any) -> None:
-        real(self, batch, before, staged)
-        if staged is not None:
-            raise RuntimeError("stopped by the test")
-
     with monkeypatch.context() as patch:
-        patch.setattr(JdbcTarget, "_commit", commit)
+        fail_in(patch, "_commit")
         with pytest.raises(PipelineFailed, match="stopped by the test"):
             run_pipeline(pipeline, spark, once=True)
     assert database.ask("select count(*) from minutes") != [(0,)]

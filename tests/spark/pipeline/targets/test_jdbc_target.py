@@ -15,6 +15,7 @@ pytest.importorskip("pyspark", reason=NO_PYSPARK)
 from penstock.spark.pipeline.definition.output_section import OutputSection
 from penstock.spark.pipeline.targets import jdbc
 from penstock.spark.pipeline.targets.jdbc import JdbcBatch, JdbcTarget, Record, without_secrets
+from penstock.spark.pipeline.targets.jdbc_statements import count_rows
 from penstock.spark.pipeline.targets.output_error import OutputError
 
 SCHEMA = "_id string, at timestamp, body struct<tags:array<string>>, qty int, price decimal(10,2)"
@@ -93,7 +94,7 @@ def test_rows_that_were_staged_twice_are_staged_again(
 ) -> None:
     target = target_of(spark, database)
     counts: list[int] = []
-    real = jdbc.count_rows
+    real = count_rows
 
     def count(connection: Any, table: str) -> int:
         counts.append(real(connection, table))
