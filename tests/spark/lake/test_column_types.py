@@ -13,7 +13,12 @@ pytest.importorskip("pyspark", reason=NO_PYSPARK)
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType
 
-from penstock.spark.lake.column_types import TypeConflict, converted, wider
+from penstock.spark.lake.column_types import (
+    TypeConflict,
+    converted,
+    only_adds_fields,
+    wider,
+)
 from penstock.spark.lake.manifest import ArchiveError
 
 pytestmark = pytest.mark.usefixtures("spark")  # Spark parses the types
@@ -90,3 +95,22 @@ def test_values_are_converted(spark: Any, value: str, have: str, wanted: str, te
     assert made.schema["v"].dataType.simpleString() == goal.simpleString()
     shown = made.select(F.to_json(F.struct("v"))).collect()[0][0]
     assert shown == ("{}" if text == "null" else f'{{"v":{text}}}')
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("struct<a:int>", "struct<a:int,b:string>", True),
+        ("array<struct<a:int>>", "array<struct<a:int,b:int>>", True),
+        ("map<int,struct<a:int>>", "map<int,struct<a:int,b:int>>", True),
+        ("int", "int", True),
+        ("int", "bigint", False),
+        ("struct<a:int>", "struct<a:bigint,b:string>", False),
+        ("struct<a:int,b:string>", "struct<a:int>", False),
+        ("array<int>", "array<bigint>", False),
+    ],
+)
+def test_new_fields_of_structs_are_told_from_wider_types(
+    old: str, new: str, expected: bool
+) -> None:
+    assert only_adds_fields(DataType.fromDDL(old), DataType.fromDDL(new)) == expected

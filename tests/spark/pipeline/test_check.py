@@ -109,6 +109,7 @@ def test_a_missing_watermark_is_reported_once_and_by_name(check: Check) -> None:
         ('name = "minute"', 'name = "Silver"', "15: there is already an output Silver"),
         ('name = "minute"', 'name = "_minute"', "15: _minute: readers skip directories"),
         ("sum(qty)", "sum(nope)", "20: pieces: A column"),
+        ("sum(qty)", "max(now())", "20: pieces may change between evaluations"),
         ("sum(qty)", "qty + 1", "20: pieces: The non-aggregating expression"),
         ("sum(qty)", "count(distinct qty)", "20: Distinct aggregations are not supported"),
     ],

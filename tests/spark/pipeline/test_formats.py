@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from datetime import date
 from pathlib import Path
@@ -23,7 +24,7 @@ from penstock.spark.lake.table_formats.table_writer import TableWriter
 from penstock.spark.pipeline.definition.file import PipelineFileError, read_pipeline
 from penstock.spark.pipeline.definition.rules import rule_problems
 from penstock.spark.pipeline.run import PipelineFailed, run_pipeline
-from penstock.spark.replay import Replay, frame_of, next_part, write_part
+from penstock.spark.replay import Replay, archived, frame_of, next_part, write_part
 from tests.support.spark import tables
 
 __all__ = ["pipeline_of"]  # the fixture
@@ -32,6 +33,13 @@ BOTH = pytest.mark.parametrize("form", [DELTA, ICEBERG])
 ONE = pytest.mark.parametrize("form", cells([DELTA, ICEBERG]))
 WHOLE = TEXT + AGGREGATE
 STREAM = 'stream = "minutes"\n'
+PAYLOAD = """
+[payload]
+field = "body"
+[payload.schema]
+kind = "string"
+items = "array<struct<sku:string>>"
+"""
 LAYERS = ("bronze", "silver")
 
 
@@ -44,9 +52,9 @@ def table(folder: Path, form: str, name: str) -> TablePlace:
     return TablePlace(str(path), form, name, str(folder / "lake"))
 
 
-def accounted(folder: Path, form: str, broker: Broker) -> tuple[int, int, int]:
-    """The number of rows in bronze, silver and the rejects. Checks for duplicates."""
-    bronze, silver = (tables.by_library(table(folder, form, one), "_id") for one in LAYERS)
+def accounted(spark: Any, folder: Path, form: str, broker: Broker) -> tuple[int, int, int]:
+    """The number of rows in bronze, silver and the rejects, by all readers. Checks for duplicates."""
+    bronze, silver = (tables.seen(spark, table(folder, form, one), "_id") for one in LAYERS)
     refused = Counter(one["_source_id"] for one in rejected(broker))
     assert bronze == silver + refused
     assert set(bronze.values()) == {1}
@@ -74,7 +82,7 @@ def test_all_tables_have_the_format(
     add(penstock, 18, sku="D")
     for _ in range(2):
         run_pipeline(pipeline, spark, True)
-    assert accounted(tmp_path, form, penstock) == (7, 6, 1)
+    assert accounted(spark, tmp_path, form, penstock) == (7, 6, 1)
     silver, gold = (table(tmp_path, form, one) for one in ("silver", "minute"))
     assert tables.by_polars(silver, "sku") == {"A/B": 4, "C": 1, "D": 1}
     assert tables.by_pandas(silver, "day") == {date(2024, 5, 1): 6}
@@ -127,7 +135,44 @@ def test_a_batch_that_some_outputs_have_is_repeated_for_the_others(
             run_pipeline(pipeline, spark, True)
     add(penstock, 1, qty="x")
     run_pipeline(pipeline, spark, True)
-    assert accounted(tmp_path, form, penstock) == (2, 1, 1)
+    assert accounted(spark, tmp_path, form, penstock) == (2, 1, 1)
+
+
+@BOTH
+def test_a_struct_gets_new_members(
+    spark: Any, penstock: Broker, pipeline_of: Any, tmp_path: Path, form: str
+) -> None:
+    text = TEXT + PAYLOAD
+    wider = text.replace("<sku:string>", "<sku:string,qty:int>")
+    wider = wider.replace('kind = "string"', 'kind = "string"\nat = "bigint"')
+    body = json.dumps({"kind": "sale", "items": [{"sku": "A", "qty": 3}], "at": 7})
+    for minute, step in enumerate((text, wider, text)):
+        add(penstock, minute, body=body)
+        run_pipeline(pipeline_of(penstock, in_format(form, step)), spark, True)
+    assert accounted(spark, tmp_path, form, penstock) == (3, 3, 0)
+    silver = table(tmp_path, form, "silver")
+    read = library_rows(silver)
+    old, new = ({"sku": "A", "qty": qty} for qty in (None, 3))
+    assert [row["body"] for row in sorted(read, key=lambda row: row["_id"])] == [
+        {"kind": "sale", "items": [old], "at": None},
+        {"kind": "sale", "items": [new], "at": 7},
+        {"kind": "sale", "items": [old], "at": None},
+    ]
+    assert tables.by_polars(silver, "sku") == {"A": 3}
+    found = (
+        archived(spark.newSession(), silver).selectExpr("body.at", "body.items[0].qty").collect()
+    )
+    assert sorted(map(tuple, found), key=str) == [(7, 3), (None, None), (None, None)]
+    wide = pipeline_of(penstock, in_format(form, text.replace('qty = "int"', 'qty = "bigint"')))
+    with pytest.raises(PipelineFileError, match="takes no wider type: use int or another name"):
+        run_pipeline(wide, spark, True)
+
+
+def library_rows(place: TablePlace) -> list[dict[str, Any]]:
+    found = tables.library_table(place)
+    read = found.to_pyarrow_table() if place.format == DELTA else found.scan().to_arrow()
+    rows: list[dict[str, Any]] = read.to_pylist()
+    return rows
 
 
 @ONE

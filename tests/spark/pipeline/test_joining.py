@@ -25,6 +25,7 @@ from penstock.spark.lake.files import LakeFiles
 from penstock.spark.lake.manifest import load_lake
 from penstock.spark.pipeline.run import PipelineFailed, pipeline_session, run_pipeline
 from penstock.spark.pipeline.targets import batches
+from penstock.spark.source.planning import DataLoss
 from tests.support.campaign import cells
 from tests.support.spark.former_pipeline import run_former
 
@@ -97,6 +98,30 @@ def test_new_outputs_catch_up_and_join(
             )
     times = [one["_source_id"] for one in rejected(penstock)]
     assert times == sorted(times)
+
+
+def test_an_output_that_returns_is_refused_if_it_misses_trimmed_entries(
+    spark: Any, penstock: Broker, pipeline_of: Any, tmp_path: Path
+) -> None:
+    bare = TEXT.replace(REJECT, "")
+    steps = [(TEXT, "archived"), (bare, "never"), (TEXT, "never"), (bare, "archived")]
+    for step, (text, trim) in enumerate(steps):
+        add(penstock, step)
+        add(penstock, step, qty="x")
+        run_pipeline(pipeline_of(penstock, text, trim), spark, once=True)
+        if text == TEXT:  # the trim has ended where the output had ended
+            assert accounted(spark, tmp_path / "lake", penstock) == (
+                2 * step + 2,
+                step + 1,
+                step + 1,
+            )
+    assert penstock.client.xlen("orders") == 0
+    add(penstock, 4, qty="x")
+    with pytest.raises(DataLoss, match="output reject: stream orders: up to 2 entries after"):
+        run_pipeline(pipeline_of(penstock), spark, once=True)
+    allowed = TEXT + '\n[source.options]\nfailOnDataLoss = "false"\n'
+    run_pipeline(pipeline_of(penstock, allowed), spark, once=True)
+    assert len(rejected(penstock)) == 4
 
 
 @pytest.mark.parametrize("after", cells(["silver", "reject", "bronze"]))

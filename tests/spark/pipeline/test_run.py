@@ -244,6 +244,21 @@ def test_entries_that_all_outputs_have_are_trimmed(
     assert (summary.outputs["silver"].rows, server.client.xlen("orders")) == (1, 0)
 
 
+def test_entries_that_were_trimmed_unread_stop_the_pipeline(
+    spark: Any, server: Broker, pipeline_of: Any, tmp_path: Path
+) -> None:
+    add(server, 0)
+    run_pipeline(pipeline_of(server), spark, True)
+    for minute in (1, 2, 3):
+        add(server, minute)
+    server.client.xtrim("orders", maxlen=1, approximate=False)
+    with pytest.raises(PipelineFailed, match=r"up to 2 entries after .* were removed before they"):
+        run_pipeline(pipeline_of(server), spark, True)
+    allowed = TEXT + "\n[source.options]\nfailOnDataLoss = false\n"
+    run_pipeline(pipeline_of(server, allowed), spark, True)
+    assert accounted(spark, tmp_path / "lake", server) == (2, 2, 0)
+
+
 def test_a_stopped_pipeline_continues(
     spark: Any, penstock: Broker, pipeline_of: Any, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from tests.spark.conftest import NO_PYSPARK
 from tests.support.campaign import SOAK, seed
 from tests.support.servers.penstock_server import running_penstock
 from tests.support.spark.pipeline_process import PipelineProcess
+from tests.support.spark.readers import read_by_all
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 
@@ -65,7 +66,7 @@ measures = { rows = "count(*)", total = "sum(n)" }
 
 
 @pytest.mark.skipif(not SOAK, reason="starts many Sparks: make soak")
-def test_killed_at_random_moments_every_row_is_there_once(tmp_path: Path) -> None:
+def test_killed_at_random_moments_every_row_is_there_once(spark: Any, tmp_path: Path) -> None:
     start = seed()
     dice = random.Random(start)
     file = tmp_path / "orders.toml"
@@ -85,17 +86,20 @@ def test_killed_at_random_moments_every_row_is_there_once(tmp_path: Path) -> Non
         assert last.wait() == 0, last.log.read_text()[-3000:]
         rejected = [int(fields[b"n"]) for _, fields in client.xrange("rejected")]
     kept = first_of_each(keys)
-    found = table(tmp_path / "lake" / "silver", "n")
+    lake = tmp_path / "lake"
+    found = read_by_all(spark, lake / "silver", ["n"])
     assert sorted(row["n"] for row in found) == kept, f"PENSTOCK_SEED={start}"
     assert sorted(rejected) == [n for n, key in enumerate(keys) if key % 7 == 0]
-    assert len(table(tmp_path / "lake" / "bronze", "_id")) == ENTRIES
+    assert len(read_by_all(spark, lake / "bronze", ["_id"])) == ENTRIES
     newest = {keys[n]: n for n in kept if keys[n] % 10 != 3}
-    latest = table(tmp_path / "lake" / "tables" / "latest", "k", "n")
+    latest = read_by_all(spark, lake / "tables" / "latest", ["k", "n"])
     assert {row["k"]: row["n"] for row in latest} == newest, f"PENSTOCK_SEED={start}"
     assert len(latest) == len(newest)
-    windows = table(tmp_path / "lake" / "gold" / "minute", "window_start", "rows", "total")
+    gold = lake / "gold" / "minute"
+    windows = read_by_all(spark, gold, ["total", "rows"])
     assert windows, "no window was written"
-    last_ms = max(one["window_start"].timestamp() * 1000 for one in windows) + 60_000
+    starts = ds.dataset(gold, format="parquet").to_table(["window_start"])[0].to_pylist()
+    last_ms = max(one.timestamp() * 1000 for one in starts) + 60_000
     counted = [n for n in kept if START_MS + n * STEP_MS < last_ms]
     assert sum(one["rows"] for one in windows) == len(counted), f"PENSTOCK_SEED={start}"
     assert sum(one["total"] for one in windows) == sum(counted)
@@ -117,10 +121,4 @@ def first_of_each(keys: list[int]) -> list[int]:
         if key % 7 and (key not in kept_at or at - kept_at[key] > WITHIN_MS):
             kept_at[key] = at
             found.append(number)
-    return found
-
-
-def table(path: Path, *columns: str) -> list[dict[str, Any]]:
-    dataset = ds.dataset(path, format="parquet", partitioning="hive")
-    found: list[dict[str, Any]] = dataset.to_table(list(columns)).to_pylist()
     return found

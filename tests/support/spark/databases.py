@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +152,21 @@ def running_postgres() -> Iterator[PostgresServer]:
 def sqlite_database(folder: Path) -> Database:
     """A new database file."""
     return Database("sqlite", f"jdbc:sqlite:{folder / 'shop.db'}", SQLITE_JAR)
+
+
+@contextmanager
+def unreadable(database: Database) -> Iterator[Database]:
+    """The database, while its tables cannot be read: SQLite is locked, PostgreSQL refuses the user."""
+    if database.kind == "sqlite":
+        path = database.url.removeprefix("jdbc:sqlite:")
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("begin exclusive")
+            yield database
+        return
+    database.ask("drop role if exists stranger")
+    database.ask("create role stranger login")
+    database.ask("grant usage on schema public to stranger")  # otherwise it sees no table at all
+    yield replace(database, options={**database.options, "user": "stranger"})
 
 
 def wait_until(condition: Any, seconds: float = 300) -> None:

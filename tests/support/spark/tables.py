@@ -78,13 +78,13 @@ def by_spark(spark: Any, place: TablePlace, column: str = "v") -> Counter[Any]:
     return Counter(row[0] for row in rows)
 
 
-def seen(spark: Any, place: TablePlace) -> Counter[Any]:
-    """The values of v with their counts. Checks that all readers agree."""
-    found = by_library(place)
-    assert by_duckdb(place) == found
-    assert by_pandas(place) == found
-    assert by_polars(place) == found
-    assert by_spark(spark, place) == found
+def seen(spark: Any, place: TablePlace, column: str = "v") -> Counter[Any]:
+    """The values of a column with their counts. Checks that all readers agree."""
+    found = by_library(place, column)
+    assert by_duckdb(place, column) == found
+    assert by_pandas(place, column) == found
+    assert by_polars(place, column) == found
+    assert by_spark(spark, place, column) == found
     return found
 
 

@@ -70,6 +70,22 @@ def wider(old: DataType, new: DataType, path: tuple[str, ...]) -> DataType:
     raise TypeConflict(path, new.simpleString(), old.simpleString())
 
 
+def only_adds_fields(old: DataType, new: DataType) -> bool:
+    """Whether a type has the same parts as another one, and at most more fields in structs."""
+    if is_same(old, new):
+        return True
+    if isinstance(old, StructType) and isinstance(new, StructType):
+        parts = {field.name: field.dataType for field in new}
+        return all(
+            one.name in parts and only_adds_fields(one.dataType, parts[one.name]) for one in old
+        )
+    if isinstance(old, ArrayType) and isinstance(new, ArrayType):
+        return only_adds_fields(old.elementType, new.elementType)
+    if isinstance(old, MapType) and isinstance(new, MapType):
+        return is_same(old.keyType, new.keyType) and only_adds_fields(old.valueType, new.valueType)
+    return False
+
+
 def wider_field(there: StructField, mine: StructField, path: tuple[str, ...] = ()) -> DataType:
     """The type of a column or a field of a struct that holds the values of both. Raises: ArchiveError."""
     if there.name != mine.name:

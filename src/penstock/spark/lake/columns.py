@@ -15,9 +15,15 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import DataType, StructField, StructType
 
-from penstock.spark.lake.column_types import TypeConflict, converted, is_same, wider_field
+from penstock.spark.lake.column_types import (
+    TypeConflict,
+    converted,
+    is_same,
+    only_adds_fields,
+    wider_field,
+)
 from penstock.spark.lake.manifest import ArchiveError
 
 DAY = "day"
@@ -60,8 +66,11 @@ def is_derived(field: StructField) -> bool:
     return bool((field.metadata or {}).get(_DERIVED))
 
 
-def fit(frame: DataFrame, known: Mapping[str, Any] | None) -> DataFrame:
-    """The frame with the lake's columns in order, followed by new ones. Raises: ArchiveError."""
+def fit(frame: DataFrame, known: Mapping[str, Any] | None, takes_fields: bool = False) -> DataFrame:
+    """The frame with the lake's columns in order, followed by new ones. Raises: ArchiveError.
+
+    With `takes_fields` a struct may have new fields: table formats add them to older rows by themselves.
+    """
     if known is None:
         return frame
     there = StructType.fromJson(dict(known))
@@ -71,11 +80,14 @@ def fit(frame: DataFrame, known: Mapping[str, Any] | None) -> DataFrame:
         mine = own.pop(field.name.lower(), None)
         if mine is None:
             columns.append(F.lit(None).cast(field.dataType).alias(field.name))
-        elif is_same(wider_field(field, mine), field.dataType):
-            columns.append(_fitted(field, mine))
-        else:
+            continue
+        kind = wider_field(field, mine)
+        if not is_same(kind, field.dataType) and not (
+            takes_fields and only_adds_fields(field.dataType, kind)
+        ):
             new, old = mine.dataType.simpleString(), field.dataType.simpleString()
             raise TypeConflict((mine.name,), new, old)
+        columns.append(_fitted(kind, mine))
     columns += [F.col(quoted(field.name)) for field in own.values()]
     return frame.select(*columns)
 
@@ -100,11 +112,20 @@ def has_other_types(known: Mapping[str, Any], schema: StructType) -> bool:
     )
 
 
-def _fitted(there: StructField, mine: StructField) -> Column:
+def has_wider_types(known: Mapping[str, Any], schema: StructType) -> bool:
+    """Whether a column has another type than in `schema`, not counting new fields of structs."""
+    types = {field.name: field.dataType for field in schema}
+    return any(
+        field.name in types and not only_adds_fields(field.dataType, types[field.name])
+        for field in StructType.fromJson(dict(known))
+    )
+
+
+def _fitted(kind: DataType, mine: StructField) -> Column:
     column = F.col(quoted(mine.name))
-    if is_same(there.dataType, mine.dataType):
+    if is_same(kind, mine.dataType):
         return column
-    return converted(column, mine.dataType, there.dataType).alias(mine.name)
+    return converted(column, mine.dataType, kind).alias(mine.name)
 
 
 def data_schema(schema: Mapping[str, Any], partition_by: Sequence[str]) -> StructType:

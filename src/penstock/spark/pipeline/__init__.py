@@ -8,6 +8,7 @@ operate/         status, stop and reset; the history of runs
 server_check     finds problems that the server shows; needs no Spark
 check            finds problems before a run, with the server and Spark
 shape_check      lets Spark check [dedup], [[lookup]] and [[table]]
+owner_check      finds lakes of another pipeline
 section_check    finds problems of functions and databases
 changes          changes of a file that existing tables can take
 outputs          the outputs, and the streaming queries that write them

@@ -6,7 +6,7 @@ a wider type                             the files are rewritten before the quer
 a narrower type                          new rows get the type of the table
 any other type                           refused; --from-archive computes the table again
 
-Delta and Iceberg tables take no wider type, and are not computed again.
+Delta and Iceberg tables take new columns and new fields, but no wider type, and are not computed again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from penstock.spark.lake.column_types import TypeConflict
-from penstock.spark.lake.columns import has_other_types, merged_schema, with_partitions
+from penstock.spark.lake.columns import has_wider_types, merged_schema, with_partitions
 from penstock.spark.lake.files import LakeFiles
 from penstock.spark.lake.formats import PARQUET
 from penstock.spark.lake.manifest import ArchiveError, Manifest
@@ -52,7 +52,7 @@ def column_problems(pipeline: Pipeline, spark: SparkSession, newest: Manifest) -
     for field in silver_schema(pipeline, spark):
         try:
             made = merged_schema(newest.schema, StructType([field]))
-            if pipeline.archive.format != PARQUET and has_other_types(newest.schema, made):
+            if pipeline.archive.format != PARQUET and has_wider_types(newest.schema, made):
                 raise _wider(pipeline, newest, field)
         except TypeConflict as error:
             text = (

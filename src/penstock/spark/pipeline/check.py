@@ -2,7 +2,7 @@
 
     1  the file alone            definition/
     2  types and SQL             Spark analyses each expression over an empty DataFrame of the schema
-    3  the lake                  aggregates must not have changed (outputs.py)
+    3  the lake                  aggregates must not have changed (outputs.py), nor the owner (owner_check.py)
     4  functions and databases   section_check.py
     5  servers and keys          server_check.py
 
@@ -38,6 +38,7 @@ from penstock.spark.pipeline.definition.rules import OWN_COLUMNS, PAYLOAD_PROBLE
 from penstock.spark.pipeline.definition.toml_lines import KeyPath
 from penstock.spark.pipeline.definition.toml_table import DURATION_FORM, Problem
 from penstock.spark.pipeline.outputs import state_problems
+from penstock.spark.pipeline.owner_check import owner_problems
 from penstock.spark.pipeline.rows import frames
 from penstock.spark.pipeline.rows.defaults import DefaultError, default_value
 from penstock.spark.pipeline.rows.lookups import PendingLookups
@@ -65,6 +66,7 @@ def check_pipeline(
         found = sql_problems(pipeline, spark)
         if not problems and not found:
             found = state_problems(pipeline, spark, is_rebuilt)
+            found += owner_problems(pipeline, spark, is_rebuilt)
             found += target_problems(pipeline, spark, is_offline)
     problems += found
     if not is_offline:
@@ -213,10 +215,13 @@ class _SqlCheck:
         ):
             self._duration((*path, key), getattr(one, key), act)
         for name, sql in one.measures.items():
+            place = (*path, "measures", name)
             try:
                 frame.groupBy(*map(quoted, one.group_by)).agg(F.expr(sql).alias(name))
+                if _asks_clock(sql):
+                    self._add(place, f"{name} may change between evaluations: {_REPEATABLE}")
             except PySparkException as error:
-                self._add((*path, "measures", name), f"{name}: {cause_of(error)}")
+                self._add(place, f"{name}: {cause_of(error)}")
 
     def streaming(self, schema: StructType) -> None:
         """Find valid SQL that streaming does not support, such as count(distinct ...)."""
@@ -255,9 +260,13 @@ def _names_directories(kind: DataType) -> bool:
 def _is_repeatable(frame: DataFrame, sql: str) -> bool:
     """Whether a condition always gives the same result for the same entry."""
     plan = frame.select(F.expr(sql))._jdf.queryExecution().analyzed()
+    return bool(plan.deterministic()) and not _asks_clock(sql)
+
+
+def _asks_clock(sql: str) -> bool:
     bare = _QUOTED.sub(" ", sql)
-    asks_clock = re.search(r"\bunix_timestamp\s*\(\s*\)", bare, re.I) or _CLOCK.search(bare)
-    return bool(plan.deterministic()) and not asks_clock
+    found = _CLOCK.search(bare) or re.search(r"\bunix_timestamp\s*\(\s*\)", bare, re.I)
+    return found is not None
 
 
 @contextmanager

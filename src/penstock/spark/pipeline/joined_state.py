@@ -6,8 +6,9 @@
     {"stream": "minutes", "left_ms": 1700000000000}
     {"query": "main", "id": "6f1c..."}                               an output of a section [[output]]
 
-An output of a section has the same keys for its position, and an id by which a database knows it. A stream
-that was reset has {"reset": "8 hex digits"}, so that its entries are not taken for those of an earlier write.
+An output of a section has the same keys for its position, and an id by which a database knows it. `replaced`
+has the ids that it had before a reset. A stream that was reset has {"reset": "8 hex digits"}, so that its
+entries are not taken for those of an earlier write.
 
 A file is never replaced: the next state has the next number, then the old file is deleted. So a crash leaves
 one of the two states.
@@ -17,11 +18,25 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from penstock.spark.pipeline.operate.text_files import TextFiles
 
 _FILE = re.compile(r"(.+)\.joined-(\d+)\.json")
+
+
+_OF_SECTION = ("query", "id", "replaced")
+
+
+def identity_of(state: Mapping[str, Any]) -> dict[str, Any]:
+    """What stays the same in the states of an output of a section."""
+    return {name: state[name] for name in _OF_SECTION if name in state}
+
+
+def ids_of_section(state: Mapping[str, Any]) -> list[str]:
+    """The ids that an output of a section has or had, the oldest first."""
+    return [*state.get("replaced", []), *([state["id"]] if "id" in state else [])]
 
 
 class JoinedStates:

@@ -6,7 +6,10 @@ for some runs. Such an output first catches up alone. Then it joins, and gets ea
     bronze, silver, reject    read the source from their own position to that of `main`
     TABLE                     reads silver in the same way
     NAME.stream               reads the table of the aggregate from its own watermark on
-    [[output]]                one or the other (section_joining.py)
+    [[output]]                reads silver or that table (section_joining.py)
+
+An output that has a position needs all entries after it. If some of them were trimmed from the source, the
+run is refused, as a query is that has lost entries.
 
 Before `main`, each output was a query of its own, with its own checkpoint LAKE/_checkpoints/OUTPUT. If `main`
 has not run yet, the outputs catch up with the one that is furthest, and `main` starts there. joined_state.py
@@ -16,6 +19,7 @@ stores which streams have joined.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -28,7 +32,7 @@ from penstock.spark.lake.files import LakeFiles
 from penstock.spark.lake.manifest import Manifest
 from penstock.spark.pipeline.definition.file import Pipeline, Source
 from penstock.spark.pipeline.definition.rules import CHECKPOINTS, MAIN, SILVER, lake_path
-from penstock.spark.pipeline.joined_state import JoinedStates
+from penstock.spark.pipeline.joined_state import JoinedStates, identity_of
 from penstock.spark.pipeline.outputs import (
     STREAM_SUFFIX,
     PipelineOutput,
@@ -64,6 +68,10 @@ from penstock.spark.sink.writer import batch_write
 from penstock.spark.source.bounds import streams_of
 from penstock.spark.source.offsets import Offset, Position
 from penstock.spark.source.options import parse_options
+from penstock.spark.source.planning import DataLoss, loss_text, lost_or_none
+from penstock.spark.source.stream_state import state_of
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +142,9 @@ class _Join:
     def note_windows(self, query: PipelineQuery) -> None:
         """Note the positions of an aggregate's other outputs. In the next run they catch up with it."""
         for output in query.outputs:
-            if not output.folder:
+            if output.section is not None:
+                self._leave(output.name, self._sections.watermark(query, output))
+            elif not output.folder:
                 self._leave(output.name)
 
     def note_missing(self) -> None:
@@ -161,16 +171,21 @@ class _Join:
 
     def _catch_up(self, query: PipelineQuery, output: PipelineOutput, has: Ids, goal: Ids) -> None:
         if output.table is not None:
-            self._upsert(query, output, has, goal)
+            rows = self._silver_or_none(query, has, goal)
+            if rows is not None:
+                upsert(output.folder, output.table, rows, self._owners(query), _offset(goal))
             return
         if not has and self._pipeline.source.options.get("startingOffsets") != "earliest":
             return  # a new output starts where `main` is
-        rows = self._rows(has, goal)
-        if output.name == SILVER or output.section is not None:
-            rows = marked_once(self._pipeline, rows, has, goal)
         if output.section is not None:
-            self._sections.catch_up(query, output, rows, furthest([has, goal]))
+            rows = self._silver_or_none(query, has, goal)
+            if rows is not None:
+                self._sections.catch_up(query, output, rows, furthest([has, goal]))
             return
+        self._check_trims(query, output, has, goal)
+        rows = self._rows(has, goal)
+        if output.name == SILVER:
+            rows = marked_once(self._pipeline, rows, has, goal)
         if output.stream:
             reset = self._states.read(output.name).get("reset")
             words = json.dumps([output.stream, dict(has), dict(goal), *([reset] if reset else [])])
@@ -181,16 +196,38 @@ class _Join:
         batch = TableBatch(rows, self._owners(query), _offset(goal))
         add_to_table(archive, self._pipeline, output, batch)
 
-    def _upsert(self, query: PipelineQuery, output: PipelineOutput, has: Ids, goal: Ids) -> None:
-        """Let an upsert table catch up. Silver is before the tables, so it has reached the goal."""
-        assert output.table is not None
+    def _silver_or_none(self, query: PipelineQuery, has: Ids, goal: Ids) -> DataFrame | None:
+        """The rows of silver after one position up to another. Silver comes first, so it has reached that.
+
+        None in a new pipeline that does not start with the earliest entry.
+        """
         silver = next(one for one in query.outputs if one.name == SILVER)
         if self._newest(silver) is None:
-            return  # a new pipeline that does not start with the earliest entry
-        rows = silver_rows(self._spark, self._pipeline, silver.folder).where(is_up_to(goal))
-        if has:
-            rows = rows.where(~is_up_to(has))
-        upsert(output.folder, output.table, rows, self._owners(query), _offset(goal))
+            return None
+        rows = silver_rows(self._spark, self._pipeline, table_of(self._pipeline, silver))
+        rows = rows.where(is_up_to(goal))
+        return rows.where(~is_up_to(has)) if has else rows
+
+    def _check_trims(
+        self, query: PipelineQuery, output: PipelineOutput, has: Ids, goal: Ids
+    ) -> None:
+        """Check that no entry between two positions was trimmed. Raises: DataLoss, with failOnDataLoss.
+
+        Without a count of the entries up to the first position, every trim after it counts.
+        """
+        options = parse_options(dict(self._pipeline.source.options))
+        logs = [self._log(query.checkpoint), self._log(output.former)]
+        for name, stream in streams_of(self._servers, options).items():
+            if name not in has or has_all(has, _offset({name: goal.get(name, has[name])})):
+                continue
+            at = parse(has[name].encode())
+            counts = (log.added_at(name, at) for log in logs)
+            n = next((one for one in counts if one is not None), 0)
+            lost = lost_or_none(name, Position(at, n), state_of(self._servers, stream))
+            if lost is not None and options.fail_on_data_loss:
+                raise DataLoss(f"output {output.name}: {loss_text(lost)}")
+            if lost is not None:
+                logger.warning("output %s: %s", output.name, lost)
 
     def _owners(self, query: PipelineQuery) -> list[str]:
         found = [self._log(query.checkpoint).query, *former_queries(self._files, query)]
@@ -237,7 +274,8 @@ class _Join:
         self._states.write(output.name, {"stream": output.stream, "after_ms": has})
         return has
 
-    def _leave(self, name: str) -> None:
+    def _leave(self, name: str, recorded_ms: int | None = None) -> None:
+        """Note the position of an output. Its database may be ahead, at the watermark `recorded_ms`."""
         state = self._states.read(name)
         if "after" not in state and "after_ms" not in state:
             return
@@ -249,13 +287,13 @@ class _Join:
             kept = {"stream": state["stream"]}
             last = self._reached(checkpoint, state["stream"])
         else:
-            kept = {"query": state["query"], "id": state["id"]}
+            kept = identity_of(state)
             last = log.batch(log.committed)
         if is_main:
             left = state["after"] if last is None else ids_of(last.end)
             self._states.write(name, {**kept, "left": left})
             return
-        known = [state["after_ms"], None if last is None else last.watermark_ms]
+        known = [state["after_ms"], recorded_ms, None if last is None else last.watermark_ms]
         latest = max((one for one in known if one is not None), default=None)
         self._states.write(name, {**kept, "left_ms": latest})
 

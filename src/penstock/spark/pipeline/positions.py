@@ -72,6 +72,16 @@ class Checkpoint:
         except (ValueError, KeyError, IndexError, TypeError):
             raise OffsetError(f"{path} cannot be read: it may be damaged") from None
 
+    def added_at(self, stream: str, entry_id: StreamID) -> int | None:
+        """How many entries a stream had up to an id at which a batch ended, or None if none ended there."""
+        numbers = (name for name in self.files.names(f"{self.path}/offsets") if name.isdigit())
+        for number in sorted(map(int, numbers), reverse=True):
+            logged = self.batch(number)
+            at = None if logged is None else logged.end.streams.get(stream)
+            if at is not None and at.id == entry_id:
+                return at.n
+        return None
+
     def _last(self, log: str) -> int:
         names = self.files.names(f"{self.path}/{log}")
         return max((int(name) for name in names if name.isdigit()), default=-1)

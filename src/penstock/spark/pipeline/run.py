@@ -138,7 +138,8 @@ def run_pipeline(
                 joined = join_outputs(pipeline, session)
                 return _Run(joined, session, once, watch).run(stop or threading.Event(), history)
         finally:
-            with suppress(Py4JError):  # Java may have ended
+            # Java may have ended, the disk may be full. The next run notes the state before it starts.
+            with suppress(Py4JError, PenstockError):
                 note_state(pipeline, session)
 
 

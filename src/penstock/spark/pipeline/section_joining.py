@@ -3,7 +3,8 @@
 The position of a table is in its database. The position of a function is that of its query since it joined;
 joined_state.py has the position at which it joined, or at which it was removed from the file.
 
-An output catches up with one batch, which has the number of the last batch of the query.
+An output catches up with one batch, which has the number of the last batch of the query. The batch is written
+only if the database still has the record with which it was planned.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.spark.lake.files import LakeFiles
 from penstock.spark.pipeline.definition.file import Pipeline
-from penstock.spark.pipeline.joined_state import JoinedStates
+from penstock.spark.pipeline.joined_state import JoinedStates, identity_of, ids_of_section
 from penstock.spark.pipeline.outputs import PipelineOutput, PipelineQuery
 from penstock.spark.pipeline.positions import Checkpoint, Ids, ids_of
-from penstock.spark.pipeline.rows import frames
 from penstock.spark.pipeline.targets.calls import FunctionTarget
 from penstock.spark.pipeline.targets.jdbc import JdbcBatch, JdbcTarget, Record
+from penstock.spark.pipeline.targets.output_error import OutputError
 from penstock.spark.pipeline.targets.sections import WATERMARK, output_id
 
 
@@ -31,6 +32,7 @@ class SectionJoin:
         self._pipeline = pipeline
         self._spark = spark
         self._states = states
+        self._records: dict[str, Record | None] = {}  # as last seen, by the name of the output
 
     def position(self, query: PipelineQuery, output: PipelineOutput) -> Ids:
         """The position of an output of silver."""
@@ -47,16 +49,14 @@ class SectionJoin:
     def catch_up(
         self, query: PipelineQuery, output: PipelineOutput, rows: DataFrame, goal: Ids
     ) -> None:
-        """Write the valid ones of some rows, which end at a position."""
-        made = frames.silver(rows, self._pipeline)
-        self._write(query, output, made, self._log(query).committed, dict(goal))
+        """Write some rows of silver, which end at a position."""
+        self._write(query, output, rows, self._log(query).committed, dict(goal))
 
     def note_joined(self, query: PipelineQuery, output: PipelineOutput, goal: Ids) -> None:
         """Note the position at which an output of silver has joined."""
         state = self._state(query, output)
         if "after" not in state:
-            kept = {name: state[name] for name in ("query", "id")}
-            self._states.write(output.name, {**kept, "after": dict(goal)})
+            self._states.write(output.name, {**identity_of(state), "after": dict(goal)})
 
     def watermark(self, query: PipelineQuery, output: PipelineOutput) -> int | None:
         """The watermark up to which an output of an aggregate has the windows."""
@@ -83,8 +83,7 @@ class SectionJoin:
     ) -> None:
         """Note the watermark at which an output of an aggregate has joined."""
         state = self._state(query, output)
-        kept = {name: state[name] for name in ("query", "id")}
-        self._states.write(output.name, {**kept, "after_ms": after_ms})
+        self._states.write(output.name, {**identity_of(state), "after_ms": after_ms})
 
     def _write(
         self,
@@ -94,27 +93,36 @@ class SectionJoin:
         batch: int,
         position: dict[str, Any],
     ) -> None:
-        assert output.section is not None
-        if output.section.call:
-            FunctionTarget(self._pipeline, output.section).write(rows, batch)
+        section = output.section
+        assert section is not None
+        if section.call:
+            FunctionTarget(self._pipeline, section).write(rows, batch)
             return
         name = output_id(self._state(query, output), query, self._log(query))
         made = JdbcBatch(rows, name, batch, position)
-        target = JdbcTarget(self._spark, output.section)
-        target.write(made, lambda record: record.position == position)
+
+        def is_done(record: Record | None) -> bool:
+            if record != self._records[output.name]:
+                raise OutputError(f"another run has written to {section.table} in the meantime")
+            return record is not None and record.position == position
+
+        JdbcTarget(self._spark, section).write(made, is_done)
 
     def _record_or_none(self, query: PipelineQuery, output: PipelineOutput) -> Record | None:
         section = output.section
         if section is None or not section.jdbc:
             return None
         name = output_id(self._state(query, output), query, self._log(query))
-        return JdbcTarget(self._spark, section).record_or_none(name)
+        found = JdbcTarget(self._spark, section).record_or_none(name)
+        self._records[output.name] = found
+        return found
 
     def _state(self, query: PipelineQuery, output: PipelineOutput) -> dict[str, Any]:
         """The state of an output. A new one has a new id, also if the output had another query before."""
         state = self._states.read(output.name)
         if state.get("query") != query.name:
-            state = {"query": query.name, "id": uuid4().hex}
+            before = ids_of_section(state)
+            state = {"query": query.name, "id": uuid4().hex, "replaced": before}
             self._states.write(output.name, state)
         return state
 

@@ -13,6 +13,7 @@ from tests.spark.conftest import NO_PYSPARK
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 pytest.importorskip("duckdb")
 
+from penstock.spark.lake.files import temporary_of
 from penstock.spark.pipeline.definition.file import Archive, Pipeline, Source
 from penstock.spark.pipeline.rebuild.swap import Swap, new_of
 from tests.support.spark.lake import Crash, FailingFiles
@@ -77,3 +78,12 @@ def test_killed_at_any_step_it_is_undone_or_finished(
     assert outcomes == sorted(outcomes)
     assert (outcomes[0], outcomes[-1]) == (False, True)
     assert stop_at > 10
+
+
+def test_unfinished_batches_of_new_versions_are_deleted(spark: Any, lake: Path) -> None:
+    unfinished = Path(temporary_of(new_of(roots_of(lake)[0]))[5:])
+    (unfinished / "batch").mkdir(parents=True)
+    (unfinished / "batch" / "file").write_text("half of a part")
+    Swap(FailingFiles(spark), pipeline_at(lake)).discard(roots_of(lake))
+    assert not list((lake / "_silver.tmp").iterdir())
+    assert contents(lake) == {"silver": "old", "gold/minute": "old"}

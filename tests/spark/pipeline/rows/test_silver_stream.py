@@ -16,8 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
+from penstock.core.stream_id import StreamID
 from penstock.spark.lake.manifest import ArchiveError, DataFile, Manifest
 from penstock.spark.pipeline.rows.silver_stream import SilverReader
+from penstock.spark.source.offsets import Offset, Position
 
 SCHEMA = pa.schema(
     [
@@ -31,14 +33,16 @@ SCHEMA = pa.schema(
 ALL = ReadAllAvailable()
 
 
-def write(lake: Path, numbers: range, batch: int, generation: int = 0) -> None:
-    """A batch with these values: ids 1-0, 2-0 ..., in one file."""
+def write(
+    lake: Path, numbers: range, batch: int, generation: int = 0, until: int | None = None
+) -> None:
+    """A batch with these values: ids 1-0, 2-0 ..., in one file. Its position is the last one, or `until`."""
     rows = [{"_stream": "s", "_id": f"{at}-0", "v": at} for at in numbers]
     path = f"sku=a%2Fb/{batch}-{generation}.parquet"
     (lake / path).parent.mkdir(parents=True, exist_ok=True)
     table = pa.Table.from_pylist(rows, pa.schema([*list(SCHEMA)[:2], ("v", pa.int32())]))
     pq.write_table(table, lake / path)
-    position = {"s": f"{numbers.stop - 1}-0"}
+    position = {"s": f"{numbers.stop - 1 if until is None else until}-0"}
     file = DataFile(path, len(rows), 1)
     made = Manifest("q", batch, ("sku",), {}, (file,), generation, position)
     (lake / "_manifest").mkdir(exist_ok=True)
@@ -87,6 +91,26 @@ def test_a_run_over_what_there_is_stops_there(tmp_path: Path) -> None:
     write(tmp_path, range(4, 6), 1)
     start = reader.initialOffset()
     assert read(reader, start, reader.latestOffset(start, ALL)) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("rows_max", [None, 2])
+def test_parts_of_a_silver_that_was_computed_again_are_read_together(
+    tmp_path: Path, rows_max: int | None
+) -> None:
+    for batch, numbers in enumerate([range(3, 7), range(1, 3), range(7, 10)]):
+        write(tmp_path, numbers, batch, until=9)
+    write(tmp_path, range(10, 12), 3)
+    reader = SilverReader(str(tmp_path), SCHEMA, rows_max)
+    limit = ALL if rows_max is None else ReadMaxRows(rows_max)
+    at, found = reader.initialOffset(), []
+    while (end := reader.latestOffset(at, limit)) != at:
+        found.append(read(reader, at, end))
+        at = end
+    assert [value for batch in found for value in batch] == list(range(1, 12))
+    first = Offset({"s": Position(StreamID(9, 0))}).to_json()
+    assert read(reader, reader.initialOffset(), first) == list(range(1, 10))
+    inside = Offset({"s": Position(StreamID(4, 0))}).to_json()
+    assert read(reader, inside, first) == [5, 6, 7, 8, 9]
 
 
 def test_rows_of_a_merged_file_are_read_once(tmp_path: Path) -> None:

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from tests.spark.conftest import NO_PYSPARK
-from tests.support.spark.databases import Database
+from tests.support.spark.databases import Database, unreadable
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 
 from penstock.spark.pipeline.definition.output_section import OutputSection
 from penstock.spark.pipeline.targets import jdbc
 from penstock.spark.pipeline.targets.jdbc import JdbcBatch, JdbcTarget, Record, without_secrets
+from penstock.spark.pipeline.targets.jdbc_statements import count_rows
 from penstock.spark.pipeline.targets.output_error import OutputError
 
 SCHEMA = "_id string, at timestamp, body struct<tags:array<string>>, qty int, price decimal(10,2)"
@@ -38,7 +39,7 @@ def batch_of(spark: Any, number: int, count: int = 2) -> JdbcBatch:
 
 
 def write(target: JdbcTarget, batch: JdbcBatch) -> int:
-    return target.write(batch, lambda record: record.batch >= batch.number)
+    return target.write(batch, lambda record: record is not None and record.batch >= batch.number)
 
 
 def ids(database: Database, table: str = "orders") -> list[str]:
@@ -93,30 +94,53 @@ def test_rows_that_were_staged_twice_are_staged_again(
 ) -> None:
     target = target_of(spark, database)
     counts: list[int] = []
-    real = JdbcTarget._count
+    real = count_rows
 
-    def count(self: JdbcTarget, table: str) -> int:
-        counts.append(real(self, table))
+    def count(connection: Any, table: str) -> int:
+        counts.append(real(connection, table))
         return counts[-1] + (1 if len(counts) == 1 else 0)
 
-    monkeypatch.setattr(JdbcTarget, "_count", count)
+    monkeypatch.setattr(jdbc, "count_rows", count)
     assert write(target, batch_of(spark, 1)) == 2
-    assert counts == [2, 2]
+    assert counts == [2, 2, 2]
     assert ids(database) == ["1-0", "1-1"]
-    monkeypatch.setattr(JdbcTarget, "_count", lambda *_: 7)
+    monkeypatch.setattr(jdbc, "count_rows", lambda *_: 7)
     with pytest.raises(OutputError, match="tasks were repeated"):
         write(target, batch_of(spark, 2))
+
+
+def test_a_task_that_writes_after_the_count_does_not_double_rows(
+    spark: Any, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = target_of(spark, database)
+    write(target, batch_of(spark, 1))
+    real = JdbcTarget._commit
+
+    def commit(self: JdbcTarget, *words: Any) -> None:
+        (name,) = staging(database)
+        database.ask(f"insert into {name} select * from {name}")  # a task of a lost executor
+        real(self, *words)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(JdbcTarget, "_commit", commit)
+        with pytest.raises(OutputError, match="has other rows than the batch"):
+            write(target, batch_of(spark, 2))
+    assert ids(database) == ["1-0", "1-1"]
+    assert target.record_or_none("the-id") == Record(1, {"orders": "1-9"})
+    assert write(target, batch_of(spark, 2)) == 2
+    assert ids(database) == ["1-0", "1-1", "2-0", "2-1"]
+    assert staging(database) == []
 
 
 def test_of_two_drivers_one_fails(spark: Any, database: Database) -> None:
     target = target_of(spark, database)
     write(target, batch_of(spark, 1))
     before = target.record_or_none("the-id")
-    target._commit(batch_of(spark, 2), before, "")
+    target._commit(batch_of(spark, 2), before, None)
     with pytest.raises(OutputError, match="another run has written to orders"):
-        target._commit(batch_of(spark, 2), before, "")
+        target._commit(batch_of(spark, 2), before, None)
     with pytest.raises(OutputError):
-        target._commit(batch_of(spark, 2), None, "")  # it saw no record
+        target._commit(batch_of(spark, 2), None, None)  # it saw no record
     assert target.record_or_none("the-id") == Record(2, {"orders": "2-9"})
 
 
@@ -135,6 +159,43 @@ def test_a_table_that_refuses_rows_gets_nothing_of_the_batch(
     assert target.record_or_none("the-id") == Record(1, {"orders": "1-9"})
     assert write(target, batch_of(spark, 2)) == 2
     assert staging(database) == []
+
+
+def test_two_queries_may_create_the_table_of_records_at_once(
+    spark: Any, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = JdbcTarget._exists
+    other = target_of(spark, database, "minutes")
+    asked: list[str] = []
+
+    def exists(self: JdbcTarget, connection: Any, table: str) -> bool:
+        found = real(self, connection, table)
+        asked.append(table)
+        if len(asked) == 1:
+            write(other, batch_of(spark, 1))  # after the look, before the creation
+        return found
+
+    monkeypatch.setattr(JdbcTarget, "_exists", exists)
+    write(target_of(spark, database), batch_of(spark, 1))
+    assert asked[0] == jdbc.RECORDS
+    assert ids(database) == ids(database, "minutes") == ["1-0", "1-1"]
+
+
+def test_only_a_missing_table_counts_as_missing(spark: Any, database: Database) -> None:
+    batch = batch_of(spark, 1)
+    assert target_of(spark, database).problem_or_none(batch.rows) is None
+    write(target_of(spark, database), batch)
+    with unreadable(database) as refusing:
+        target = target_of(spark, refusing)
+        with pytest.raises(OutputError, match=r"lock|denied"):
+            target.record_or_none("the-id")
+        problem = target.problem_or_none(batch.rows)
+        assert problem is not None
+        assert problem[0] == "table"
+        with pytest.raises(OutputError, match=r"lock|denied"):
+            write(target, batch)
+    assert write(target_of(spark, database), batch) == 0
+    assert ids(database) == ["1-0", "1-1"]
 
 
 def test_a_missing_column_is_named(spark: Any, database: Database) -> None:
@@ -158,6 +219,37 @@ def test_a_table_in_a_schema(spark: Any, database: Database) -> None:
     assert ids(database, '"Sales"."Orders"') == ["1-0", "1-1"]
     assert database.ask('select count(*) from "Sales".penstock_batches') == [(1,)]
     assert database.tables() == set()
+
+
+def test_leftovers_are_found_in_a_schema_whose_name_changes_its_case(
+    spark: Any, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if database.kind == "sqlite":
+        pytest.skip("SQLite has no schemas")
+    database.ask("drop schema if exists sales cascade")
+    database.ask("create schema sales")
+    target = target_of(spark, database, "Sales.orders")
+    with monkeypatch.context() as patch:
+        patch.setattr(JdbcTarget, "_commit", fail)
+        with pytest.raises(RuntimeError):
+            write(target, batch_of(spark, 1))
+    ((name,),) = database.ask("select tablename from pg_tables where tablename like '%staging%'")
+    for other in (f"{name}_notes", f"{name[:-1]}x"):
+        database.ask(f"create table sales.{other} (a int)")
+    database.ask(f"create table public.{name} (a int)")
+    write(target, batch_of(spark, 1))
+    found = database.ask(
+        "select schemaname, tablename from pg_tables where tablename like '%staging%'"
+    )
+    assert set(found) == {
+        ("public", name),
+        ("sales", f"{name}_notes"),
+        ("sales", f"{name[:-1]}x"),
+    }
+
+
+def fail(*_: Any) -> None:
+    raise RuntimeError("stopped by the test")
 
 
 def test_passwords_are_hidden() -> None:

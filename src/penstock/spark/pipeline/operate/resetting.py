@@ -13,7 +13,7 @@ from penstock.errors import PenstockError
 from penstock.spark.lake.lock import held
 from penstock.spark.pipeline.definition.file import Pipeline
 from penstock.spark.pipeline.definition.rules import CHECKPOINTS, lake_path
-from penstock.spark.pipeline.joined_state import JoinedStates
+from penstock.spark.pipeline.joined_state import JoinedStates, ids_of_section
 from penstock.spark.pipeline.operate.text_files import TextFiles
 from penstock.spark.pipeline.outputs import STREAM_SUFFIX, PipelineOutput, outputs_of
 
@@ -24,10 +24,11 @@ class ResetRefused(PenstockError):
 
 @dataclass(slots=True)
 class ResetPlan:
-    """The paths that a reset deletes, the streams whose position it forgets, and what the user must know."""
+    """The paths that a reset deletes, the streams and sections that it forgets, and notes for the user."""
 
     paths: list[str] = field(default_factory=list)
     streams: list[str] = field(default_factory=list)
+    sections: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -54,6 +55,8 @@ def plan_reset(pipeline: Pipeline, files: TextFiles, name: str | None) -> ResetP
                 for one in files.names(checkpoints)
                 if one.startswith(tuple(states))
             ]
+        if output.section is not None:
+            plan.sections.append(output.name)
         plan.notes += _notes(output)
     main = {output.checkpoint for output in outputs if output.aggregate is None}
     kept = set() if name is None else main
@@ -67,11 +70,14 @@ def reset(pipeline: Pipeline, files: TextFiles, plan: ResetPlan) -> None:
     checkpoints = lake_path(pipeline, CHECKPOINTS)
     busy = ResetRefused(f"{pipeline.name} is running: stop it first, with penstock pipeline stop")
     with held(checkpoints, busy):
+        states = JoinedStates(files, checkpoints)
+        replaced = {name: ids_of_section(states.read(name)) for name in plan.sections}
         for path in plan.paths:
             files.delete(path)
-        states = JoinedStates(files, checkpoints)
         for name in plan.streams:
             states.write(name, {"reset": uuid4().hex[:8]})
+        for name, ids in replaced.items():
+            states.write(name, {"replaced": ids})
 
 
 def _named(outputs: list[PipelineOutput], name: str) -> list[PipelineOutput]:

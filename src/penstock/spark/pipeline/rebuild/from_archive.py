@@ -147,7 +147,7 @@ class _Rebuild:
 
     def _write_table(self, output: PipelineOutput, query: str, offset: Offset) -> None:
         assert output.table is not None
-        rows = silver_rows(self._spark, self._pipeline, self._new_silver)
+        rows = silver_rows(self._spark, self._pipeline, TablePlace(self._new_silver))
         upsert(new_of(self._files.qualify(output.folder)), output.table, rows, [query], offset)
 
     def _write_aggregate(self, output: PipelineOutput, offset: Offset) -> None:

@@ -40,7 +40,8 @@ class Swap:
     def discard(self, roots: Sequence[str]) -> None:
         """Delete the versions that an interrupted run has left."""
         for root in roots:
-            for version in (new_of(root), feed_of(root), _old_of(root)):
+            unfinished = temporary_of(new_of(root))
+            for version in (unfinished, new_of(root), feed_of(root), _old_of(root)):
                 if self._files.exists(version):
                     self._files.delete(version)
 

@@ -10,12 +10,16 @@ stream, so an aggregate can change from one source to the other and continue.
 
 A file that a compaction has merged has rows of several batches. If a compaction deletes a file before it is
 read, the query fails with TABLE_CHANGED, and starts again (run.py).
+
+Silver that was computed again from a large bronze consists of several batches with one position, each with
+rows from anywhere before it (rebuild/). They are read together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -127,15 +131,16 @@ class SilverReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The end of the next batch."""
         end, rows = ids_of(parse_offset(start)), 0
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        for one in self._manifests():
-            if self._last_batch is not None and one.batch > self._last_batch:
+        for position, manifests in self._by_position():
+            if self._last_batch is not None and manifests[-1].batch > self._last_batch:
                 break
-            if not one.position or has_all(end, _offset(one.position)):
+            if not position or has_all(end, _offset(position)):
                 continue
-            rows += one.rows
-            if most is not None and rows > most and rows > one.rows:
+            count = sum(one.rows for one in manifests)
+            rows += count
+            if most is not None and rows > most and rows > count:
                 break
-            end = furthest([end, one.position])
+            end = furthest([end, position])
         return _offset(end).to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
@@ -143,18 +148,21 @@ class SilverReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         since, until = ids_of(parse_offset(start)), ids_of(parse_offset(end))
         pieces = []
         before: Ids = {}
-        for one in self._manifests():
+        for position, manifests in self._by_position():
             if before and has_all(before, _offset(until)):
                 break
-            if not one.position or not has_all(since, _offset(one.position)):
-                is_whole = (
-                    one.generation == 0
-                    and bool(one.position)
+            if not position or not has_all(since, _offset(position)):
+                is_between = (
+                    bool(position)
                     and has_all(before, _offset(since))
-                    and has_all(until, _offset(one.position))
+                    and has_all(until, _offset(position))
                 )
-                pieces += [Piece(file.path, is_whole) for file in one.files]
-            before = one.position or before
+                pieces += [
+                    Piece(file.path, is_between and one.generation == 0)
+                    for one in manifests
+                    for file in one.files
+                ]
+            before = position or before
         count = min(len(pieces), PARTITIONS_MAX)
         return [SilverPartition(tuple(pieces[at::count]), since, until) for at in range(count)]
 
@@ -175,6 +183,11 @@ class SilverReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def stop(self) -> None:
         """Nothing to close."""
+
+    def _by_position(self) -> Iterator[tuple[Ids, list[Manifest]]]:
+        """The manifests of each position, oldest first."""
+        for position, manifests in groupby(self._manifests(), lambda one: one.position):
+            yield position, list(manifests)
 
     def _manifests(self) -> list[Manifest]:
         """All manifests, oldest first. Only new ones are read."""

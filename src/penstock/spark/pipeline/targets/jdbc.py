@@ -2,14 +2,17 @@
 
     1  the driver reads the record of the output in penstock_batches: a batch that is there is dropped
     2  executors write the rows into a new table, penstock_staging_OUTPUT_ATTEMPT
-    3  the driver, in one transaction: updates the record, and inserts the staged rows into the table
+    3  the driver, in one transaction: updates the record, inserts the staged rows into the table, and
+       counts them
     4  the driver drops the staging table
 
 After a crash the batch is repeated. If step 3 was committed, step 1 drops it. If not, step 1 also removes the
 staging tables of earlier attempts. A table that an attempt still writes to has another name.
 
 Spark may repeat a task whose rows are staged already. Then the staging table has more rows than the batch,
-and step 2 is done again.
+and step 2 is done again. A task of a lost executor may even write after that. So step 3 counts after the
+insertion, and does not commit if there are more rows. It does not rely on the number of inserted rows, which
+a trigger of the table can change.
 
 penstock_batches is in the schema of the table, and has one row for each output:
 
@@ -23,7 +26,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -38,6 +41,13 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantT
 
 from penstock.spark.lake.columns import quoted
 from penstock.spark.pipeline.definition.output_section import OutputSection
+from penstock.spark.pipeline.targets.jdbc_statements import (
+    count_rows,
+    execute,
+    prepared,
+    says_no_table,
+    stored_name,
+)
 from penstock.spark.pipeline.targets.output_error import OutputError
 from penstock.spark.runtime.causes import cause_of
 
@@ -47,6 +57,7 @@ STAGINGS_MAX = 3
 HIDDEN = "***"
 
 _PARTITIONS = "numpartitions"
+_ATTEMPT_DIGITS = 8
 
 _URL_SECRET = re.compile(r"(?i)(?:password|pwd)=([^&;]+)|//[^/@:]*:([^/@]+)@")
 
@@ -69,6 +80,15 @@ class JdbcBatch:
     position: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class _Staged:
+    """A staging table, the number of its rows, and the statement that inserts them."""
+
+    table: str
+    count: int
+    insert: str
+
+
 class JdbcTarget:
     """The table of one section."""
 
@@ -87,8 +107,8 @@ class JdbcTarget:
                 return None
             return self._record_or_none(connection, output_id)
 
-    def write(self, batch: JdbcBatch, is_done: Callable[[Record], bool]) -> int:
-        """Write a batch, unless `is_done` says that the record has it. Returns the rows written.
+    def write(self, batch: JdbcBatch, is_done: Callable[[Record | None], bool]) -> int:
+        """Write a batch, unless `is_done` says so of the record. Returns the rows written.
 
         Raises: OutputError.
         """
@@ -96,21 +116,25 @@ class JdbcTarget:
             self._make_records(connection)
             before = self._record_or_none(connection, batch.output_id)
             self._drop_leftovers(connection, batch.output_id)
-        if before is not None and is_done(before):
+        if is_done(before):
             return 0
         with _one_line(self._section):
             rows = storable(batch.rows)
             if rows.isEmpty():
-                self._commit(batch, before, "")
+                self._commit(batch, before, None)
                 return 0
             self._make_table(rows)
-            staging = self._prefix + _staging_prefix(batch.output_id) + secrets.token_hex(4)
+            staging = (
+                self._prefix
+                + _staging_prefix(batch.output_id)
+                + secrets.token_hex(_ATTEMPT_DIGITS // 2)
+            )
             insert = f"{self._insertion(rows)} FROM {staging}"
-            count = self._stage(rows, staging)
-            self._commit(batch, before, insert)
+            staged = _Staged(staging, self._stage(rows, staging), insert)
+            self._commit(batch, before, staged)
         with suppress(OutputError), self._connection() as connection:
-            _execute(connection, f"DROP TABLE {staging}")  # otherwise the next batch drops it
-        return count
+            execute(connection, f"DROP TABLE {staging}")  # otherwise the next batch drops it
+        return staged.count
 
     def problem_or_none(self, rows: DataFrame) -> tuple[str, str] | None:
         """What is wrong with the driver, the login or the table: the key of the section, and a text."""
@@ -119,16 +143,48 @@ class JdbcTarget:
         except OutputError as error:
             return "jdbc", str(error)
         try:
-            with self._connection() as connection:
-                there = self._exists(connection, self._section.table)
+            with self._connection():
+                pass
         except OutputError as error:
             return "jdbc", f"cannot connect: {error}"
         try:
+            with self._connection() as connection:
+                self._exists(connection, self._records)  # it must be readable, if it is there
+                there = self._exists(connection, self._section.table)
             if there:
                 self._insertion(storable(rows))
         except OutputError as error:
             return "table", str(error)
         return None
+
+    def owner_problem_or_none(self, own: Sequence[str]) -> tuple[str, str] | None:
+        """Another output that has written to the table, as a problem. `own`: the ids without their query."""
+        table = self._section.table
+        try:
+            with self._connection() as connection:
+                ids = self._owners(connection) if self._exists(connection, self._records) else []
+        except OutputError as error:
+            return "table", str(error)
+        others = [one for one in ids if one.partition("/")[0] not in own]
+        if not others:
+            return None
+        return "table", (
+            f"another output has written to {table}, of another lake or with another name, so rows may be"
+            " there twice: use another table. If this output replaces that one, empty the table, then DELETE"
+            f" FROM {self._records} WHERE output_id = '{others[0]}'"
+        )
+
+    def _owners(self, connection: Any) -> list[str]:
+        """The ids of all outputs that have written to the table."""
+        sql = f"SELECT output_id FROM {self._records} WHERE target = ? ORDER BY output_id"
+        statement = prepared(connection, sql, self._section.table)
+        try:
+            found, ids = statement.executeQuery(), []
+            while found.next():
+                ids.append(str(found.getString(1)))
+            return ids
+        finally:
+            statement.close()
 
     def _need_driver(self) -> None:
         """Load the JDBC driver, from the jars of the section or of Spark. Raises: OutputError."""
@@ -196,15 +252,20 @@ class JdbcTarget:
         return self._java.org.apache.spark.sql.execution.datasources.jdbc.JdbcUtils
 
     def _exists(self, connection: Any, table: str) -> bool:
-        """Whether a table can be read. Spark's own test for this fails with SQLite."""
+        """Whether a table exists. Spark's own test for this fails with SQLite.
+
+        Raises: Py4JJavaError, if the database does not say: a busy one has the table, perhaps.
+        """
         try:
-            statement = _prepared(connection, f"SELECT 1 FROM {table} WHERE 1 = 0")
+            statement = prepared(connection, f"SELECT 1 FROM {table} WHERE 1 = 0")
             try:
                 statement.executeQuery()
             finally:
                 statement.close()
-        except Py4JJavaError:
-            return False
+        except Py4JJavaError as error:
+            if says_no_table(error):
+                return False
+            raise
         return True
 
     def _create(self, connection: Any, table: str, rows: DataFrame) -> None:
@@ -213,24 +274,28 @@ class JdbcTarget:
         columns = self._utils.schemaString(
             self._dialect, rows._jdf.schema(), False, options.createTableColumnTypes()
         )
-        _execute(connection, f"CREATE TABLE {table} ({columns}) {options.createTableOptions()}")
+        execute(connection, f"CREATE TABLE {table} ({columns}) {options.createTableOptions()}")
 
     def _make_records(self, connection: Any) -> None:
         if self._exists(connection, self._records):
             return
         text = self._java.org.apache.spark.sql.types.DataTypes.StringType
         long_text = self._utils.getJdbcType(text, self._dialect).databaseTypeDefinition()
-        _execute(
-            connection,
+        create = (
             f"CREATE TABLE {self._records} (output_id VARCHAR(100) NOT NULL, target VARCHAR(200) NOT NULL,"
-            f" batch BIGINT NOT NULL, source_position {long_text}, PRIMARY KEY (output_id, target))",
+            f" batch BIGINT NOT NULL, source_position {long_text}, PRIMARY KEY (output_id, target))"
         )
+        try:
+            execute(connection, create)
+        except Py4JJavaError:
+            if not self._exists(connection, self._records):  # another query has created it
+                raise
 
     def _record_or_none(self, connection: Any, output_id: str) -> Record | None:
         sql = (
             f"SELECT batch, source_position FROM {self._records} WHERE output_id = ? AND target = ?"
         )
-        statement = _prepared(connection, sql, output_id, self._section.table)
+        statement = prepared(connection, sql, output_id, self._section.table)
         try:
             found = statement.executeQuery()
             if not found.next():
@@ -243,16 +308,19 @@ class JdbcTarget:
         """Drop the staging tables of attempts that did not finish."""
         about = connection.getMetaData()
         prefix = _staging_prefix(output_id)
-        pattern = prefix.upper() if about.storesUpperCaseIdentifiers() else prefix
-        schema = self._prefix.rstrip(".").rpartition(".")[2].strip('"') or connection.getSchema()
-        found = about.getTables(connection.getCatalog(), schema, f"{pattern}%", None)
+        schema = stored_name(about, self._prefix.rstrip(".").rpartition(".")[2])
+        schema = schema or connection.getSchema() or connection.getCatalog()
+        found = about.getTables(None, None, f"{stored_name(about, prefix)}%", None)
         names = []
         while found.next():
-            names.append(str(found.getString("TABLE_NAME")))
+            # What stands before the dot is a catalog in MySQL, and a schema elsewhere. SQLite has neither.
+            if schema in (found.getString("TABLE_SCHEM"), found.getString("TABLE_CAT")):
+                names.append(str(found.getString("TABLE_NAME")))
         found.close()
         for name in names:
-            if name.lower().startswith(prefix):  # in the pattern, _ stands for any character
-                _execute(connection, f"DROP TABLE {self._prefix}{name}")
+            # In the pattern, _ stands for any character.
+            if re.fullmatch(rf"{prefix}[0-9a-f]{{{_ATTEMPT_DIGITS}}}", name.lower()):
+                execute(connection, f"DROP TABLE {self._prefix}{name}")
 
     def _make_table(self, rows: DataFrame) -> None:
         """Create the table with the columns of the rows, if it does not exist."""
@@ -264,7 +332,7 @@ class JdbcTarget:
         """INSERT INTO ... SELECT, without FROM. Raises: OutputError, if the table lacks a column."""
         table = self._section.table
         with self._connection() as connection:
-            statement = _prepared(connection, f"SELECT * FROM {table} WHERE 1 = 0")
+            statement = prepared(connection, f"SELECT * FROM {table} WHERE 1 = 0")
             about = statement.executeQuery().getMetaData()
             there = [str(about.getColumnName(n)) for n in range(1, about.getColumnCount() + 1)]
             statement.close()
@@ -292,32 +360,22 @@ class JdbcTarget:
             writer = observed.write.format("jdbc").options(**self._options(staging))
             writer.mode("append").save()
             expected = int(counted.get["rows"])
-            if self._count(staging) == expected:
-                return expected
             with self._connection() as connection:
-                _execute(connection, f"DROP TABLE {staging}")
-        raise OutputError(
-            f"{staging} has other rows than the batch: tasks were repeated. Run again"
-        )
+                if count_rows(connection, staging) == expected:
+                    return expected
+                execute(connection, f"DROP TABLE {staging}")
+        raise _other_rows(staging)
 
-    def _count(self, table: str) -> int:
-        with self._connection() as connection:
-            statement = _prepared(connection, f"SELECT count(*) FROM {table}")
-            try:
-                found = statement.executeQuery()
-                found.next()
-                return int(found.getLong(1))
-            finally:
-                statement.close()
-
-    def _commit(self, batch: JdbcBatch, before: Record | None, insert: str) -> None:
-        """In one transaction, update the record and insert the staged rows."""
+    def _commit(self, batch: JdbcBatch, before: Record | None, staged: _Staged | None) -> None:
+        """In one transaction, update the record and insert the staged rows. Raises: OutputError."""
         with self._connection() as connection:
             connection.setAutoCommit(False)
             try:
                 self._move_record(connection, batch, before)
-                if insert:
-                    _execute(connection, insert)
+                if staged is not None:
+                    execute(connection, staged.insert)
+                    if count_rows(connection, staged.table) != staged.count:
+                        raise _other_rows(staged.table)
                 connection.commit()
             except Exception:
                 with suppress(Py4JError):
@@ -329,7 +387,7 @@ class JdbcTarget:
         key = (batch.output_id, self._section.table)
         if before is None:
             columns = "batch, source_position, output_id, target"
-            _execute(
+            execute(
                 connection,
                 f"INSERT INTO {self._records} ({columns}) VALUES (?, ?, ?, ?)",
                 *now,
@@ -341,7 +399,7 @@ class JdbcTarget:
             f"UPDATE {self._records} SET batch = ?, source_position = ?"
             " WHERE output_id = ? AND target = ? AND batch = ?"
         )
-        if _execute(connection, sql, *now, *key, before.batch) != 1:
+        if execute(connection, sql, *now, *key, before.batch) != 1:
             raise OutputError(f"another run has written to {self._section.table} in the meantime")
 
 
@@ -365,22 +423,8 @@ def _staging_prefix(output_id: str) -> str:
     return f"{STAGING}{sha256(output_id.encode()).hexdigest()[:8]}_"
 
 
-def _prepared(connection: Any, sql: str, *values: str | int) -> Any:
-    statement = connection.prepareStatement(sql)
-    for at, value in enumerate(values, 1):
-        if isinstance(value, int):
-            statement.setLong(at, value)
-        else:
-            statement.setString(at, value)
-    return statement
-
-
-def _execute(connection: Any, sql: str, *values: str | int) -> int:
-    statement = _prepared(connection, sql, *values)
-    try:
-        return int(statement.executeUpdate())
-    finally:
-        statement.close()
+def _other_rows(staging: str) -> OutputError:
+    return OutputError(f"{staging} has other rows than the batch: tasks were repeated. Run again")
 
 
 @contextmanager

@@ -3,17 +3,21 @@
 Some outputs may have a batch when the driver is killed, and others not. If the repeated batch got another
 table, an entry could be valid for one output and rejected for another. So a copy of the table is in the lake:
 
-    LAKE/_checkpoints/_lookups/NAME/0000000012/*.parquet    the table for batch 12 of `main` and those after
+    LAKE/_checkpoints/_lookups/NAME/0000000012-5f0c11aa/*.parquet    for batch 12 of `main` and those after
 
 The table is copied at the first batch of a run, and again after `refresh`, but never for a batch that an
-earlier run may have begun. A copy is written under another name and renamed, so it is complete. Copies that
-no batch can use again are deleted.
+earlier run may have begun, unless the file defines the lookup differently now: the copy may lack columns. The
+name of a copy ends with a hash of `on`, `columns` and `types`. A copy is written under another name and
+renamed, so it is complete. Copies that no batch can use again are deleted.
 """
 
 from __future__ import annotations
 
+import json
+import re
 import time
 from collections.abc import Callable
+from hashlib import sha256
 from uuid import uuid4
 
 from py4j.protocol import Py4JError
@@ -36,6 +40,8 @@ from penstock.spark.runtime.causes import cause_of
 
 FOLDER = "_lookups"  # no output has such a name
 
+_COPY = re.compile(r"\d{10}(-[0-9a-f]{8})?")  # an earlier version wrote no hash
+
 Clock = Callable[[], float]
 
 
@@ -47,7 +53,7 @@ class PinnedLookups:
         self._begun = begun
         self._clock = clock
         self._read_at: dict[str, float] = {}
-        self._tables: dict[str, tuple[int, DataFrame]] = {}
+        self._tables: dict[str, tuple[str, DataFrame]] = {}  # by name: path and copy
 
     def joined(self, rows: DataFrame, batch: int) -> DataFrame:
         """The rows of a batch with [columns] and the columns of all lookups."""
@@ -62,17 +68,18 @@ class PinnedLookups:
     def _table(self, rows: DataFrame, lookup: Lookup, kinds: Kinds, batch: int) -> DataFrame:
         files = LakeFiles(rows.sparkSession)
         folder = files.qualify(lake_path(self._pipeline, CHECKPOINTS, FOLDER, lookup.name))
-        copies = [int(name) for name in files.names(folder) if name.isdigit()]
-        usable = [number for number in copies if number <= batch]
+        copies = [name for name in files.names(folder) if _COPY.fullmatch(name)]
+        newest, ending = f"{batch:010d}-{_hash_of(lookup)}", f"-{_hash_of(lookup)}"
+        usable = [name for name in copies if name.endswith(ending) and name <= newest]
         if not usable or (batch > self._begun and self._is_due(lookup)):
-            _copy(files, rows, (lookup, kinds), f"{folder}/{batch:010d}")
+            _copy(files, rows, (lookup, kinds), f"{folder}/{newest}")
             self._read_at[lookup.name] = self._clock()
-            usable.append(batch)
-        number = max(usable)
+            usable.append(newest)
+        name = max(usable)
         for old in copies:
-            if old != number:
-                files.delete(f"{folder}/{old:010d}")
-        return self._kept(rows, lookup, f"{folder}/{number:010d}", number)
+            if old != name:
+                files.delete(f"{folder}/{old}")
+        return self._kept(rows, lookup, f"{folder}/{name}")
 
     def _is_due(self, lookup: Lookup) -> bool:
         """Whether a table must be read again."""
@@ -81,16 +88,22 @@ class PinnedLookups:
             return read_at is None
         return (self._clock() - read_at) * 1000 >= lookup.refresh_ms
 
-    def _kept(self, rows: DataFrame, lookup: Lookup, path: str, number: int) -> DataFrame:
+    def _kept(self, rows: DataFrame, lookup: Lookup, path: str) -> DataFrame:
         """The copy, in memory for the batches to come."""
         known = self._tables.get(lookup.name)
-        if known is not None and known[0] == number:
+        if known is not None and known[0] == path:
             return known[1]
         if known is not None:
             known[1].unpersist()
         table = rows.sparkSession.read.parquet(literal(path)).persist()
-        self._tables[lookup.name] = (number, table)
+        self._tables[lookup.name] = (path, table)
         return table
+
+
+def _hash_of(lookup: Lookup) -> str:
+    """A hash of what decides which columns a copy has."""
+    text = json.dumps([list(one.items()) for one in (lookup.on, lookup.columns, lookup.types)])
+    return sha256(text.encode()).hexdigest()[:HEX_DIGITS]
 
 
 def _copy(files: LakeFiles, rows: DataFrame, wanted: tuple[Lookup, Kinds], path: str) -> None:

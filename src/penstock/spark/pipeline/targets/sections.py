@@ -49,7 +49,9 @@ def section_write(
         name = output_id(state, query, log)
         made = JdbcBatch(rows_of(frame), name, batch, position_after(query, now))
 
-        def is_done(record: Record) -> bool:
+        def is_done(record: Record | None) -> bool:
+            if record is None:
+                return False
             if query.aggregate is not None:
                 return record.batch >= batch
             return has_all(record.position, now.end)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.spark.lake.columns import quoted
 from penstock.spark.lake.formats import TablePlace
@@ -23,11 +24,18 @@ def upserts_of(table: UpsertTable) -> Upserts:
     return Upserts(table.key, table.order_by, table.delete_when, table.buckets)
 
 
-def silver_rows(spark: SparkSession, pipeline: Pipeline, folder: str) -> DataFrame:
-    """The rows of a silver table, with the columns that the file gives it."""
-    rows = archived(spark, TablePlace(folder))
-    wanted = frames.silver(frames.no_rows(spark, pipeline), pipeline).columns
-    return rows.select(*(quoted(name) for name in wanted if name in rows.columns))
+def silver_rows(spark: SparkSession, pipeline: Pipeline, place: TablePlace) -> DataFrame:
+    """The rows of a silver table, with the columns that the file gives it. New ones are null."""
+    rows = archived(spark, place)
+    wanted = frames.silver(frames.no_rows(spark, pipeline), pipeline).schema
+    return rows.select(
+        *(
+            F.col(quoted(one.name))
+            if one.name in rows.columns
+            else F.lit(None).cast(one.dataType).alias(one.name)
+            for one in wanted
+        )
+    )
 
 
 def upsert(
