@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,11 +16,9 @@ from tests.support.replication.links import eventually
 def is_held(path: Path) -> bool:
     """Tell whether this process still has a removed file open, so that its blocks are not free."""
     names = set()
-    for fd in os.listdir("/proc/self/fd"):
-        try:
-            names.add(os.readlink(f"/proc/self/fd/{fd}"))
-        except FileNotFoundError:
-            pass  # it was that of the listing
+    for fd in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # the one of the listing is closed by now
+            names.add(str(fd.readlink()))
     return f"{path} (deleted)" in names
 
 

@@ -161,7 +161,9 @@ def random_condition(random_: random.Random, ids: list[str]) -> str:
     ms = int(some.partition("-")[0])
     shown_ms = min(ms, LATEST_MS)  # Python has no later moment
     text = random_.choice([some, str(ms), some[:5], f"{ms}-", "2", f"{ms}-10"])
-    moment = (EPOCH + timedelta(milliseconds=shown_ms, microseconds=random_.choice([0, 1]))).isoformat()
+    moment = (
+        EPOCH + timedelta(milliseconds=shown_ms, microseconds=random_.choice([0, 1]))
+    ).isoformat()
     compare = random_.choice(["=", "<", "<=", ">", ">="])
     return random_.choice(
         [

@@ -187,7 +187,7 @@ def _is_flocked(path: str) -> bool:
 
 
 def _hold_if_large(path: str) -> int:
-    """Open a file that takes long to free, so that its blocks stay until the descriptor is closed; else -1."""
+    """Open a large file, so that its blocks stay until the descriptor is closed; -1 for any other file."""
     try:
         if Path(path).lstat().st_size < _LARGE_BYTES:
             return -1
