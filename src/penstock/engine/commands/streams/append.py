@@ -99,7 +99,7 @@ class AddArguments:
         """Read options from the third word on; for XADD, up to its id. Raises: CommandError."""
         at = 2
         while at < frame.count:
-            # The words of a producer that trims, without a call for each.
+            # Producers that trim use these words with every entry, so comparing one takes no call.
             if adding and spans.is_char(frame.buffer, frame.spans, at, _STAR):
                 self.fields_at = at + 1
                 break
