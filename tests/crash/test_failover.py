@@ -104,7 +104,7 @@ def test_a_failover_that_the_operator_asks_sentinel_for_loses_nothing(
 # As in docs/high-availability.md.
 USERS = """
 user sentinel on >of-sentinel allchannels +multi +slaveof +ping +exec +subscribe +config|rewrite +role \
-+publish +info +client|setname +client|kill
++publish +info +client|setname +client|kill +script|kill
 user replica on >of-replica +psync +replconf +ping
 masteruser replica
 masterauth of-replica

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.engine import compat
+from penstock.server.acl.foreign_commands import FOREIGN, is_foreign
 from penstock.server.command_catalogue import CATEGORIES, categories_of, shown_name
 from penstock.server.command_table import ROWS
 from tests.support.servers.connections import ServerBench
@@ -139,6 +140,7 @@ def test_the_rules_about_commands_are_shown_as_in_redis(port: int, level: str) -
         "+CONFIG|GET -@ALL +@Read AllKeys +GET +get -Get",
         "+Xgroup|Create -xgroup +select|A +select|a",
         "+@all -@write +xadd",
+        "+HSet -sadd +script|kill +eval -cluster|info +zadd -zadd",
     ]
     with RawRedis(port) as redis:
         for change in changes:
@@ -146,6 +148,17 @@ def test_the_rules_about_commands_are_shown_as_in_redis(port: int, level: str) -
             assert ours.reply(*words) == redis.ask([words])[0] == "OK"
             [theirs] = redis.ask([[b"ACL", b"LIST"]])
             assert ours.reply("ACL LIST") == theirs, change
+
+
+@pytest.mark.parametrize("level", ["8.6"])
+def test_the_commands_that_only_redis_has_are_known_to_rules(port: int, level: str) -> None:
+    ours = set(ServerBench(level).connect().reply("COMMAND LIST"))
+    with RawRedis(port) as redis:
+        [theirs] = redis.ask([[b"COMMAND", b"LIST"]])
+    theirs = {name.decode().lower() for name in theirs}
+    missing = theirs - {name.decode() for name in ours}
+    assert {name for name in missing if not is_foreign(name)} == set()
+    assert set() == FOREIGN - theirs
 
 
 @pytest.mark.parametrize("level", BY_LEVEL)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from penstock.engine.table import NEEDS_READ, NEEDS_WRITE
 from penstock.errors import PenstockError
+from penstock.server.acl.foreign_commands import is_foreign
 from penstock.server.command_catalogue import CATEGORIES, Catalogue
 from penstock.wire.parser import split_words
 
@@ -160,6 +161,9 @@ class Selector:
 
     def _set_command(self, rule: str, catalogue: Catalogue) -> None:
         name = rule[1:]
+        if is_foreign(name) and not catalogue.knows(name):
+            self._note(rule)
+            return
         container, _, word = name.rpartition("|")
         if rule[0] == "+" and "|" in name:
             if not catalogue.knows(container):
