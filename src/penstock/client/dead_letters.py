@@ -38,7 +38,12 @@ def is_worker(consumer: bytes) -> bool:
 
 def has_due_time(consumer: bytes) -> bool:
     """Whether the idle times of a consumer's rows say when they are due, and nothing about their age."""
-    return consumer in (WAITING, _DELAYING) or is_worker(consumer)
+    return only_keeps(consumer) or is_worker(consumer)
+
+
+def only_keeps(consumer: bytes) -> bool:
+    """Whether a consumer never reads: its rows wait for their next attempt, or for a time."""
+    return consumer in (WAITING, _DELAYING)
 
 
 def due_in_ms(idle_ms: int) -> int:

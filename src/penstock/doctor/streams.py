@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from penstock.client.dead_letters import DELAYED_SUFFIX, only_keeps
 from penstock.doctor.finding import Finding, Severity
 from penstock.human.show import duration_text, harmless
 
@@ -71,13 +72,18 @@ def stream_findings(stream: StreamFacts, now_ms: int, limits: Limits) -> Iterato
             f" {limits.entries} ...)",
         )
     for group in stream.groups:
-        yield from _group_findings(name, group, limits)
+        # Delayed entries of workers are never read, but claimed.
+        is_read = not stream.name.endswith(DELAYED_SUFFIX)
+        yield from _group_findings(name, group, is_read, limits)
 
 
-def _group_findings(stream: str, group: GroupFacts, limits: Limits) -> Iterator[Finding]:
+def _group_findings(
+    stream: str, group: GroupFacts, is_read: bool, limits: Limits
+) -> Iterator[Finding]:
     name = harmless(group.name)
-    idle = [consumer for consumer in group.consumers if consumer.idle_ms >= limits.idle_ms]
-    if group.is_behind and len(idle) == len(group.consumers):
+    readers = [consumer for consumer in group.consumers if not only_keeps(consumer.name)]
+    idle = [consumer for consumer in readers if consumer.idle_ms >= limits.idle_ms]
+    if is_read and group.is_behind and len(idle) == len(readers):
         lag = "an unknown number of" if group.lag is None else str(group.lag)
         since = (
             f"its last consumer was there {duration_text(min(one.idle_ms for one in idle))} ago"

@@ -81,6 +81,19 @@ def test_a_group_that_nobody_reads_and_a_dead_consumer(server: PenstockServer, u
     assert "\x1b" not in run("--url", url, "--idle", "0ms").stdout
 
 
+def test_what_workers_keep_for_later_is_no_fault(server: PenstockServer, url: str) -> None:
+    client = server.client()
+    client.xadd("jobs", {"n": 1}, id="1-1")
+    client.xgroup_create("jobs", "g", id="0")
+    client.xreadgroup("g", "waiting", {"jobs": ">"})
+    client.xadd("jobs:delayed", {"n": 1}, id="1-1")
+    client.xgroup_create("jobs:delayed", "g", id="0")
+    client.xclaim("jobs:delayed", "g", "-", 0, ["1-1"], force=True, justid=True)
+    found = ask(server, url, "--idle", "0ms")
+    assert "dead-consumer" not in found
+    assert "unread-group" not in found
+
+
 def test_a_stream_without_retention(server: PenstockServer, url: str) -> None:
     client = server.client()
     for _ in range(10):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.client.dead_letters import has_due_time, is_worker
+from penstock.client.dead_letters import only_keeps
 from penstock.client.replies import Reply, array, blob, identifier, number, parts
 from penstock.client.xinfo import ConsumerInfo, GroupInfo, consumer_infos
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
@@ -61,7 +61,7 @@ def consumer_state(consumer: ConsumerInfo) -> str:
     Workers keep entries that wait for their next attempt, or for a time, in the name of a consumer that never
     reads.
     """
-    if has_due_time(consumer.name) and not is_worker(consumer.name):
+    if only_keeps(consumer.name):
         return "waits for workers"
     if consumer.idle_ms >= DEAD_IDLE_MS:
         return "dead" if consumer.pending else "gone"
