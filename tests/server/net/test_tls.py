@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import cast
+from urllib.request import urlopen
 
 import pytest
 import redis
@@ -61,9 +62,10 @@ def pair(authority: Authority) -> Pair:
 class TlsServer:
     """A penstock with a TLS port."""
 
-    def __init__(self, server: PenstockServer, port: int) -> None:
+    def __init__(self, server: PenstockServer, port: int, metrics_port: int = 0) -> None:
         self.server = server
         self.port = port
+        self.metrics_port = metrics_port
 
     def wait_for(self, line: str, attempt: Callable[[], object] = lambda: None) -> None:
         """Wait until the log has a text. The attempt is repeated: there is one line a second."""
@@ -90,10 +92,10 @@ def settings(authority: Authority, pair: Pair, *more: str) -> list[str]:
 @pytest.fixture(scope="module")
 def served(authority: Authority, pair: Pair) -> Iterator[TlsServer]:
     """A server that lets clients in without a certificate."""
-    port = free_port()
+    port, metrics_port = free_port(), free_port()
     words = settings(authority, pair, "--tls-port", str(port), "--tls-auth-clients", "optional")
-    with running_penstock(*words) as server:
-        yield TlsServer(server, port)
+    with running_penstock(*words, "--metrics-port", str(metrics_port)) as server:
+        yield TlsServer(server, port, metrics_port)
 
 
 def loaded(*words: str) -> Config:
@@ -413,7 +415,7 @@ def test_a_certificate_that_ends_soon_is_reported_every_day(
     for days_left, lines in ((15, 0), (14, 1), (13.5, 1), (13, 2), (-1, 3), (-1.5, 3)):
         tls.look(int(tls.expires_s - days_left * day_s))
         assert len(caplog.messages) == lines, days_left
-    assert "expires in 14 days" in caplog.messages[0]
+    assert "expires at 20" in caplog.messages[0]
     assert "has expired" in caplog.messages[-1]
     tls.rebuild()
     tls.look(tls.expires_s - 13 * day_s)
@@ -421,6 +423,10 @@ def test_a_certificate_that_ends_soon_is_reported_every_day(
 
 
 def test_a_server_reports_the_end_of_its_certificate(served: TlsServer) -> None:
-    served.wait_for("expires in 0 days")
     info = cast("dict[str, int]", served.server.client().info("penstock"))
-    assert 0 < info["penstock_tls_expiry_sec"] - time.time() <= 86_400
+    expires_s = info["penstock_tls_expiry_sec"]
+    assert 0 < expires_s - time.time() <= 86_400
+    with urlopen(f"http://127.0.0.1:{served.metrics_port}/metrics") as answer:
+        lines = answer.read().decode().splitlines()
+    assert f"penstock_tls_expiry_timestamp_seconds {expires_s}" in lines
+    served.wait_for(time.strftime("expires at %Y-%m-%d %H:%M UTC", time.gmtime(expires_s)))

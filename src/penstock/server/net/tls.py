@@ -14,6 +14,7 @@ A server certificate that expires within EXPIRY_DAYS is reported at the start, w
 from __future__ import annotations
 
 import ssl
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -166,7 +167,8 @@ class Tls:
         if left_s <= 0:
             LOG.warning("TLS: the certificate %s has expired: clients that verify it fail", path)
         else:
-            LOG.warning("TLS: the certificate %s expires in %d days", path, left_s // _DAY_S)
+            end = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(self.expires_s))
+            LOG.warning("TLS: the certificate %s expires at %s", path, end)
 
     def _look_at_files(self) -> list[tuple[int, int, int] | None]:
         found: list[tuple[int, int, int] | None] = []
