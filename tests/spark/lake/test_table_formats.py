@@ -37,7 +37,6 @@ from penstock.spark.replay import archived
 from tests.support.spark import tables
 from tests.support.spark.lake import Crash
 
-BOTH = pytest.mark.parametrize("form", [DELTA, ICEBERG])
 ONE = pytest.mark.parametrize("form", cells([DELTA, ICEBERG]))
 DAYS = {date(1970, 1, 1): 2, date(1970, 1, 2): 2}
 
@@ -84,7 +83,7 @@ def attempts(place: TablePlace) -> list[str]:
     return sorted(path.name for path in Path(place.path, "data").glob("*"))
 
 
-@BOTH
+@ONE
 def test_every_reader_sees_the_rows_of_all_batches_once(
     spark: Any, place: TablePlace, write: Write
 ) -> None:
@@ -101,7 +100,7 @@ def test_every_reader_sees_the_rows_of_all_batches_once(
     assert [len(name) for name in attempts(place)] == [19] * 3
 
 
-@BOTH
+@ONE
 def test_killed_at_any_step_a_repeat_completes_the_batch(
     spark: Any, tmp_path: Path, form: str
 ) -> None:
@@ -117,7 +116,7 @@ def test_killed_at_any_step_a_repeat_completes_the_batch(
     assert tables.seen(spark, place) == Counter(range(4))
 
 
-@BOTH
+@ONE
 def test_files_of_a_killed_attempt_are_deleted_by_the_next_run(
     spark: Any, place: TablePlace, write: Write
 ) -> None:
@@ -133,7 +132,7 @@ def test_files_of_a_killed_attempt_are_deleted_by_the_next_run(
     assert len(attempts(place)) in (2, 3)  # what was left when the deletion was killed stays
 
 
-@BOTH
+@ONE
 @pytest.mark.parametrize("is_killed", cells([False, True]))
 def test_a_stale_driver_commits_nothing(
     spark: Any, place: TablePlace, write: Write, is_killed: bool
@@ -153,7 +152,7 @@ def test_a_stale_driver_commits_nothing(
     assert tables.seen(spark, place) == Counter(range(10))
 
 
-@BOTH
+@ONE
 def test_a_table_that_changes_during_a_commit_gets_the_batch(
     spark: Any, place: TablePlace, write: Write
 ) -> None:
@@ -173,7 +172,7 @@ def test_a_table_that_changes_during_a_commit_gets_the_batch(
     assert tables.seen(spark, place) == Counter(range(12)) + own
 
 
-@BOTH
+@ONE
 def test_a_table_that_was_cleaned_by_others_continues(
     spark: Any, place: TablePlace, write: Write
 ) -> None:
@@ -195,7 +194,7 @@ def test_a_table_that_was_cleaned_by_others_continues(
     assert tables.seen(spark, place) == Counter(range(12))
 
 
-@BOTH
+@ONE
 def test_a_new_column_is_added_and_a_missing_one_is_null(
     spark: Any, place: TablePlace, write: Write
 ) -> None:
@@ -209,7 +208,7 @@ def test_a_new_column_is_added_and_a_missing_one_is_null(
         write(wrong, 9)
 
 
-@BOTH
+@ONE
 def test_columns_of_every_kind_are_written_and_read(
     spark: Any, place: TablePlace, write: Write
 ) -> None:
@@ -231,7 +230,7 @@ def test_columns_of_every_kind_are_written_and_read(
     assert {tuple(map(str, row)) for row in read} == expected
 
 
-@BOTH
+@ONE
 def test_partitions_by_day_and_another_column(spark: Any, place: TablePlace, write: Write) -> None:
     frame = frame_of(spark, range(4)).selectExpr("*", "concat('a/b: %', v % 2, ' é#?') as sku")
     by = ("day", "sku")
@@ -253,7 +252,7 @@ def test_a_table_without_partitions(spark: Any, place: TablePlace, write: Write)
     assert tables.seen(spark, place) == Counter(range(4))
 
 
-@BOTH
+@ONE
 def test_tables_of_others_are_refused(spark: Any, place: TablePlace, write: Write) -> None:
     write(frame_of(spark, range(4)), 4)
     with pytest.raises(ArchiveError, match=f"by query {QUERY}, but this is query {OTHER}"):
@@ -276,7 +275,7 @@ def test_tables_of_others_are_refused(spark: Any, place: TablePlace, write: Writ
         write(frame_of(spark, range(4, 8)), 8)
 
 
-@BOTH
+@ONE
 def test_a_table_that_penstock_did_not_create_is_refused(
     spark: Any, place: TablePlace, write: Write
 ) -> None:
@@ -292,7 +291,7 @@ def test_a_table_that_penstock_did_not_create_is_refused(
         write(frame_of(spark, range(4)), 4)
 
 
-@BOTH
+@ONE
 def test_a_directory_with_other_data_is_refused(
     spark: Any, place: TablePlace, write: Write
 ) -> None:
@@ -314,7 +313,7 @@ def test_batches_by_number_are_written_once(spark: Any, place: TablePlace) -> No
     assert newest(place).batch == 3
 
 
-@BOTH
+@ONE
 def test_the_format_of_a_directory_is_found(spark: Any, place: TablePlace, write: Write) -> None:
     files = LakeFiles(spark)
     assert found_format(files, place.path) is None
@@ -331,7 +330,7 @@ def test_a_missing_library_is_named(
         place.log_at(place.path)
 
 
-@BOTH
+@ONE
 def test_a_position_can_be_any_id_of_any_stream(place: TablePlace) -> None:
     log = place.log_at(place.path)
     log.create(Manifest(QUERY, -1, (), {"type": "struct", "fields": [_V]}))
@@ -347,7 +346,7 @@ def test_a_position_can_be_any_id_of_any_stream(place: TablePlace) -> None:
 _V = {"name": "v", "type": "integer", "nullable": True, "metadata": {}}
 
 
-@BOTH
+@ONE
 def test_small_files_are_compacted(spark: Any, place: TablePlace, write: Write) -> None:
     for end in (4, 8, 12):
         write(frame_of(spark, range(end - 4, end)).coalesce(1), end)

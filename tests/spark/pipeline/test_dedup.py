@@ -85,7 +85,7 @@ def test_a_row_with_a_null_key_is_kept(
     assert skus(spark, tmp_path / "lake") == ["A", "A", "B", "A"]
 
 
-@pytest.mark.parametrize("batch", ["first", "second"])
+@pytest.mark.parametrize("batch", cells(["first", "second"]))
 def test_a_repeated_batch_has_the_same_rows(
     spark: Any,
     penstock: Broker,

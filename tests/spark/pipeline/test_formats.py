@@ -29,7 +29,6 @@ from tests.support.spark import tables
 
 __all__ = ["pipeline_of"]  # the fixture
 
-BOTH = pytest.mark.parametrize("form", [DELTA, ICEBERG])
 ONE = pytest.mark.parametrize("form", cells([DELTA, ICEBERG]))
 WHOLE = TEXT + AGGREGATE
 STREAM = 'stream = "minutes"\n'
@@ -61,7 +60,7 @@ def accounted(spark: Any, folder: Path, form: str, broker: Broker) -> tuple[int,
     return len(bronze), len(silver), len(refused)
 
 
-@BOTH
+@ONE
 def test_all_tables_have_the_format(
     spark: Any, penstock: Broker, pipeline_of: Any, tmp_path: Path, form: str
 ) -> None:
@@ -108,7 +107,7 @@ def test_the_stream_of_an_aggregate_gets_the_windows_of_the_table(
     assert len(penstock.client.xrange("minutes")) == len(windows) == 5
 
 
-@BOTH
+@ONE
 @pytest.mark.parametrize("after", cells(["silver", "bronze"]))
 def test_a_batch_that_some_outputs_have_is_repeated_for_the_others(
     spark: Any,
@@ -138,7 +137,7 @@ def test_a_batch_that_some_outputs_have_is_repeated_for_the_others(
     assert accounted(spark, tmp_path, form, penstock) == (2, 1, 1)
 
 
-@BOTH
+@ONE
 def test_a_struct_gets_new_members(
     spark: Any, penstock: Broker, pipeline_of: Any, tmp_path: Path, form: str
 ) -> None:

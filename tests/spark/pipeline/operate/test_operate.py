@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 from penstock.cli.main import app
 from tests.spark.conftest import NO_PYSPARK, Broker
 from tests.spark.pipeline.test_run import AGGREGATE, TEXT, accounted, add, pipeline_of, rows
+from tests.support.campaign import cells
 from tests.support.spark.databases import wait_until
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
@@ -155,7 +156,7 @@ def test_the_history_keeps_the_last_runs(tmp_path: Path, monkeypatch: pytest.Mon
     assert [one.name for one in runs_of(LocalFiles(), str(tmp_path))] == sorted(names)[:1:-1]
 
 
-@pytest.mark.parametrize("output", ["silver", "reject", "minute", None])
+@pytest.mark.parametrize("output", cells(["silver", "reject", "minute", None]))
 def test_a_reset_output_is_made_again(
     spark: Any, penstock: Broker, pipeline_of: Any, tmp_path: Path, output: str | None
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.spark.conftest import NO_PYSPARK, Broker
 from tests.spark.pipeline.test_run import AGGREGATE, TEXT, add, pipeline_of, rows
+from tests.support.campaign import cells
 from tests.support.spark.databases import Database
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
@@ -106,7 +107,7 @@ def test_a_payload_is_json_in_the_database(
 
 
 @pytest.mark.parametrize(
-    ("method", "before"), [("_commit", True), ("_commit", False), ("_stage", False)]
+    ("method", "before"), cells([("_commit", True), ("_commit", False), ("_stage", False)])
 )
 def test_a_repeated_batch_is_in_the_table_once(
     spark: Any,

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.spark.conftest import NO_PYSPARK
+from tests.support.campaign import cells
 from tests.support.spark.databases import Database, unreadable
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
@@ -65,7 +66,7 @@ def test_each_batch_is_written_once(spark: Any, database: Database) -> None:
     assert target.problem_or_none(batch_of(spark, 4).rows) is None
 
 
-@pytest.mark.parametrize("step", ["_stage", "_move_record", "_commit"])
+@pytest.mark.parametrize("step", cells(["_stage", "_move_record", "_commit"]))
 def test_a_failure_after_any_step_leaves_the_batch_once(
     spark: Any, database: Database, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
