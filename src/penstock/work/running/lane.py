@@ -266,6 +266,14 @@ class Lane:
 
         return done
 
+    def _take_suspect(self) -> list[Entry]:
+        """One suspect, or none. What is taken while the worker stops is given back."""
+        entries = self.feed.take(1, alone=True).entries
+        if not self._setting.stopping.is_set():
+            return entries
+        self._give_back(entries)
+        return []
+
     def _take_for_child(self) -> None:
         """Run one suspect beside others: it can end its own child only."""
         gate = self._setting.gate
@@ -273,11 +281,7 @@ class Lane:
             return
         started = 0
         try:
-            entries = self.feed.take(1, alone=True).entries
-            if self._setting.stopping.is_set():
-                self._give_back(entries)
-            else:
-                started = self._start(entries)
+            started = self._start(self._take_suspect())
         finally:
             gate.leave(1 - started)
 
@@ -289,10 +293,8 @@ class Lane:
             return
         started = 0
         try:
-            entries = self.feed.take(1, alone=True).entries
-            if self._setting.stopping.is_set():
-                self._give_back(entries)
-            elif entries:
+            entries = self._take_suspect()
+            if entries:
                 ended = threading.Event()
                 with self._slots:
                     self._free -= 1
