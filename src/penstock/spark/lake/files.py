@@ -63,6 +63,8 @@ class LakeFiles:
         """The names in a directory, in order. Empty if the directory does not exist."""
         system, place = self._at(directory)
         try:
+            if not system.exists(place):  # an error of Java costs a hundred times more than a call
+                return []
             found = self._jvm.org.apache.hadoop.fs.FileUtil.stat2Paths(system.listStatus(place))
         except Py4JJavaError as error:
             if _is_missing(error):
