@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.core import node_check, stream_id
+from penstock.core import stream_id
 from penstock.core.stream import NodeLimits, Stream
 from penstock.errors import CorruptData
 from penstock.inspect.node_map import NodeMap, flags_text, node_map
 from penstock.inspect.segments import NO_ENTRY, Role
 from penstock.inspect.stored import RawNode, stream_of
+from penstock.persist.rdb import node_check
 from tests.inspect.test_segments import assert_covers
 from tests.support.engine.streams import add, frame_of, ids_of, sid
 

@@ -9,7 +9,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from penstock.core import stream_id
 from penstock.core.check import check_stream
 from penstock.core.groups.references import References
-from penstock.core.stream import EntryCursor, NodeLimits, Stream
+from penstock.core.stream import NodeLimits, Stream
+from penstock.core.stream_cursor import EntryCursor
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID
 from penstock.errors import CoreError
 from tests.support.campaign import cases

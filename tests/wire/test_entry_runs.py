@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core import listpack
-from penstock.core.stream import EntryRange, NodeLimits, Stream
+from penstock.core.stream import NodeLimits, Stream
+from penstock.core.stream_cursor import EntryRange
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
 from penstock.errors import CorruptData
 from penstock.reply import Served

@@ -2,7 +2,7 @@
 
 import cython
 
-from penstock.core.stream cimport EntryRange
+from penstock.core.stream_cursor cimport EntryRange
 
 cpdef object as_it_is(reply)
 cpdef object entries(reply)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.core.stream import EntryRange
+from penstock.core.stream_cursor import EntryRange
 from penstock.reply import NULL_ARRAY, Pairs, Served, Status
 
 _ROW = ("message_id", "consumer", "time_since_delivered", "times_delivered")

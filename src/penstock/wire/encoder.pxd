@@ -3,7 +3,7 @@
 import cython
 
 from penstock.core cimport memory
-from penstock.core.stream cimport EntryCursor, EntryRange
+from penstock.core.stream_cursor cimport EntryCursor, EntryRange
 from penstock.core.stream_node cimport NodeCursor
 from penstock.reply cimport ReplyWriter
 

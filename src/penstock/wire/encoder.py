@@ -25,7 +25,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.core import memory
-from penstock.core.stream import EntryRange
+from penstock.core.stream_cursor import EntryRange
 from penstock.errors import CorruptData, PenstockError
 from penstock.reply import (
     Double,

@@ -7,7 +7,8 @@ from typing import Any
 
 from penstock.core.check import check_stream
 from penstock.core.frame import Frame
-from penstock.core.stream import EntryRange, Stream
+from penstock.core.stream import Stream
+from penstock.core.stream_cursor import EntryRange
 from penstock.engine.clock import ManualClock
 from penstock.engine.execute import TABLE, Engine
 from penstock.engine.keyspace import Keyspace, Watch

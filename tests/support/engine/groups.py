@@ -7,7 +7,8 @@ from penstock.core.groups.consumer import Consumer
 from penstock.core.groups.group import Group
 from penstock.core.groups.records import ClaimOptions
 from penstock.core.groups.results import AutoClaim
-from penstock.core.stream import EntryRange, Stream
+from penstock.core.stream import Stream
+from penstock.core.stream_cursor import EntryRange
 from penstock.core.stream_id import SMALLEST
 from tests.support.engine.streams import stream_of
 

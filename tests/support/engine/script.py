@@ -45,7 +45,8 @@ from penstock.cli.terminal.output import Stdout
 from penstock.core import stream_id
 from penstock.core.check import check_stream
 from penstock.core.frame import Frame
-from penstock.core.stream import EntryRange, NodeLimits, Stream
+from penstock.core.stream import NodeLimits, Stream
+from penstock.core.stream_cursor import EntryRange
 from penstock.core.stream_node import NodeCursor, entry_count, live_count
 from penstock.engine.clock import ManualClock
 from penstock.engine.execute import Engine

@@ -1,7 +1,6 @@
 import cython
 
-from penstock.core cimport memory, stream_id
-from penstock.core cimport stream as stream_module
+from penstock.core cimport memory, stream_cursor, stream_id
 from penstock.core.groups cimport positions
 from penstock.core.groups.pending_index cimport PendingIndex
 from penstock.core.groups.consumer cimport Consumer
@@ -11,7 +10,8 @@ from penstock.core.groups.results cimport AutoClaim, ClaimedEntry, PendingRow
 from penstock.core.rax cimport cutting
 from penstock.core.rax.last_found cimport LastFound
 from penstock.core.rax.tree cimport Rax, RaxIterator
-from penstock.core.stream cimport Bookmark, EntryCursor, EntryRange, Stream
+from penstock.core.stream cimport Stream
+from penstock.core.stream_cursor cimport Bookmark, EntryCursor, EntryRange
 from penstock.core.stream_id cimport StreamID
 from penstock.reply cimport ReplyWriter
 

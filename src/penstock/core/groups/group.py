@@ -41,8 +41,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from penstock.core import memory, stream_id
-from penstock.core import stream as stream_module
+from penstock.core import memory, stream_cursor, stream_id
 from penstock.core.groups import positions
 from penstock.core.groups.consumer import Consumer
 from penstock.core.groups.pending_index import PendingIndex
@@ -56,11 +55,9 @@ from penstock.core.stream import (
     COUNT_MAX,
     LAG_COUNTS_TRIMMED,
     LAG_RECOUNTS,
-    Bookmark,
-    EntryCursor,
-    EntryRange,
     Stream,
 )
+from penstock.core.stream_cursor import Bookmark, EntryCursor, EntryRange
 from penstock.core.stream_id import StreamID
 from penstock.reply import ReplyWriter
 
@@ -314,7 +311,7 @@ class Group:
             self.entries_read = _UNKNOWN  # until the first entry is counted below
         if cursor is None or not is_known:
             start = stream_id.make(self.last_ms, self.last_seq).next()
-            cursor = stream_module.cursor_from(stream, start, stream_id.LARGEST, False, None)
+            cursor = stream_cursor.cursor_from(stream, start, stream_id.LARGEST, False, None)
             self._cursor = cursor
         return cursor
 

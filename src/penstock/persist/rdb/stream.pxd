@@ -1,6 +1,6 @@
 import cython
 
-from penstock.core cimport listpack, memory, node_check, stream_id, stream_node
+from penstock.core cimport listpack, memory, stream_id, stream_node
 from penstock.core.groups.consumer cimport Consumer
 from penstock.core.groups.group cimport Group
 from penstock.core.groups.pending_list cimport PendingList
@@ -8,6 +8,7 @@ from penstock.core.groups.records cimport Pending, made_pending
 from penstock.core.rax.tree cimport Rax
 from penstock.core.stream cimport NodeLimits, Stream
 from penstock.core.stream_id cimport StreamID
+from penstock.persist.rdb cimport node_check
 from penstock.persist.rdb.input cimport RdbInput
 
 cdef Py_ssize_t _KEY_BYTES

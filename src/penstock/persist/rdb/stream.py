@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from penstock.core import listpack, memory, node_check, stream_id, stream_node
+from penstock.core import listpack, memory, stream_id, stream_node
 from penstock.core.frame import Frame
 from penstock.core.groups import positions
 from penstock.core.groups.consumer import Consumer
@@ -55,6 +55,7 @@ from penstock.core.stream_id import StreamID
 from penstock.engine.arguments import unwrapped
 from penstock.errors import CoreError, CorruptData
 from penstock.persist.rdb import format as rdb_format
+from penstock.persist.rdb import node_check
 from penstock.persist.rdb.input import RdbInput
 
 _KEY_BYTES = 16

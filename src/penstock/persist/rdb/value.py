@@ -15,13 +15,13 @@ them would lose them at the next save.
 
 from __future__ import annotations
 
-from penstock.core import listpack, node_check
+from penstock.core import listpack
 from penstock.core.list_value import ListLimits, ListValue
 from penstock.core.stream import NodeLimits, Stream
 from penstock.errors import CoreError, CorruptData
 from penstock.persist.rdb import format as rdb_format
+from penstock.persist.rdb import node_check, ziplist
 from penstock.persist.rdb import stream as rdb_stream
-from penstock.persist.rdb import ziplist
 from penstock.persist.rdb.input import RdbInput
 
 Value = bytes | ListValue | Stream

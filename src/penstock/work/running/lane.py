@@ -16,7 +16,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.core.stream import EntryRange
+from penstock.core.stream_cursor import EntryRange
 from penstock.errors import CommandError, ConnectionLost, DatabaseClosed
 from penstock.metrics.histogram import Histogram
 from penstock.work.backend import PASSING, Backend

@@ -4,7 +4,8 @@ import cython
 
 from penstock.core cimport stream_id
 from penstock.core.frame cimport Frame
-from penstock.core.stream cimport EntryRange, Stream
+from penstock.core.stream cimport Stream
+from penstock.core.stream_cursor cimport EntryRange
 from penstock.core.stream_id cimport StreamID
 from penstock.engine.arguments cimport int_at
 from penstock.engine.context cimport Context

@@ -6,7 +6,7 @@ from typing import Any
 
 from penstock.core import stream_id
 from penstock.core.frame import Frame
-from penstock.core.stream import EntryRange
+from penstock.core.stream_cursor import EntryRange
 from penstock.engine.arguments import int_at
 from penstock.engine.context import Context
 from penstock.engine.table import ONE_KEY, Command, Flags, QuickForm

@@ -6,7 +6,8 @@ from penstock.core cimport stream_id
 from penstock.core.frame cimport Frame
 from penstock.core.groups.group cimport Group
 from penstock.core.groups.consumer cimport Consumer
-from penstock.core.stream cimport EntryCursor, EntryRange, Stream
+from penstock.core.stream cimport Stream
+from penstock.core.stream_cursor cimport EntryCursor, EntryRange
 from penstock.core.stream_id cimport StreamID
 from penstock.engine.commands.streams.deliveries cimport Deliveries
 from penstock.engine.commands.streams.groups cimport group_or_none, make_consumer

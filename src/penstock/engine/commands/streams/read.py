@@ -9,7 +9,8 @@ from penstock.core.frame import Frame
 from penstock.core.groups.consumer import Consumer
 from penstock.core.groups.group import Group
 from penstock.core.groups.results import ClaimedEntry
-from penstock.core.stream import EntryRange, Stream
+from penstock.core.stream import Stream
+from penstock.core.stream_cursor import EntryRange
 from penstock.core.stream_id import StreamID
 from penstock.engine.commands.streams.deliveries import Deliveries
 from penstock.engine.commands.streams.groups import group_or_none, make_consumer

@@ -6,10 +6,11 @@ import random
 
 import pytest
 
-from penstock.core import listpack, node_check
+from penstock.core import listpack
 from penstock.core.check import check_listpack, check_node
 from penstock.core.stream import Stream
 from penstock.errors import CorruptData, InvariantBroken
+from penstock.persist.rdb import node_check
 from tests.support.campaign import cases
 from tests.support.engine.listpacks import EDGE_INTEGERS, NOT_INTEGERS
 from tests.support.engine.streams import add, node_at, sid, stream_of

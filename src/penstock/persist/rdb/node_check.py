@@ -4,7 +4,7 @@
     validate_node      a stream's node: L1 to L4, N1 to N3, one pass over the elements
     validate_listpack  a list's node: L1 to L4
 
-check.py checks our own structures with their own readers, slowly. Here the bytes can be anything, so no
+core/check checks our own structures with their own readers, slowly. Here the bytes can be anything, so no
 reader is used before the element is known to be inside the buffer. A node that passes also passes
 `check_node`, with two exceptions that Redis can write. A node with tombstones only is accepted (`live` may
 be 0); loaders drop it. And ids that do not rise (N2) are reported, not refused: after XSETID below a
