@@ -244,6 +244,22 @@ def test_failover_hands_the_role_over_without_a_snapshot(pair: Pair) -> None:
     assert new.info("stats")["sync_full"] == 0
 
 
+def test_the_role_can_be_handed_back_before_the_next_periodic_work() -> None:
+    """Both servers then refused each other for ever: the first failover ended only in the periodic work."""
+    with (
+        running_penstock(*QUICK, "--hz", "1") as first,
+        running_penstock(*QUICK, "--hz", "1") as second,
+    ):
+        old, new = client_of(first.port), client_of(second.port)
+        follow(new, first.port)
+        online(old)
+        for source, target, port in ((old, new, second.port), (new, old, first.port)) * 2:
+            assert ask(source, "FAILOVER", "TO", "127.0.0.1", port) == b"OK"
+            eventually(lambda target=target: role(target)[0] == b"master", "it has taken over")
+            linked(source)
+            online(target)
+
+
 def test_a_failover_whose_answer_is_lost_leaves_one_primary() -> None:
     """The target takes over, but its +CONTINUE does not arrive."""
     with (

@@ -22,7 +22,7 @@ _ASK_EVERY_MS = 1000
 
 
 class Failover:
-    """One at a time: begin, abort, look, tick. `state` is what INFO shows."""
+    """One at a time: begin, abort, look, note_taken_over, tick. `state` is what INFO shows."""
 
     def __init__(self, replication: Replication) -> None:
         self._replication = replication
@@ -92,13 +92,16 @@ class Failover:
                 self._hand_over(replica.address)
                 return
 
+    def note_taken_over(self) -> None:
+        """The target is the primary now.
+
+        The failover ends at once: the new primary may hand the role back before the next periodic work.
+        """
+        if self.state == "failover-in-progress":
+            self._end("done")
+
     def tick(self) -> None:
         """Every run of the periodic work: ask again, and watch the time."""
-        if self.state == "failover-in-progress":
-            link = self._replication.link
-            if link is None or link.is_up:
-                self._end("done")
-            return
         if self.state != "waiting-for-sync":
             return
         if self._deadline_ms is not None and self._server.steady_ms() >= self._deadline_ms:

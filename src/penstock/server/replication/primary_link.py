@@ -309,8 +309,8 @@ class PrimaryLink(asyncio.Protocol):
             self._break(_text(line))
         elif self.fails_over and _IS_PRIMARY in line:
             # It has taken over, and its reply was lost: follow it.
-            self.fails_over = False
             self._break(_text(line))
+            self._note_taken_over()
         elif self.fails_over:
             self._break(f"it does not take over: {_text(line)}")
             self._replication.failover.abort()
@@ -406,9 +406,14 @@ class PrimaryLink(asyncio.Protocol):
             self._applying.foreign = self._replication.foreign
         self.state = "connected"
         self.problem = ""
-        self.fails_over = False
         self._replication.note_link()
         self.ack()
+        self._note_taken_over()
+
+    def _note_taken_over(self) -> None:
+        """The server that this one has asked to take over is the primary."""
+        self.fails_over = False
+        self._replication.failover.note_taken_over()
 
     def _apply(self, data: bytes) -> None:
         assert self._applying is not None
