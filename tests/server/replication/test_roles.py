@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -244,6 +245,10 @@ def test_failover_hands_the_role_over_without_a_snapshot(pair: Pair) -> None:
     assert new.info("stats")["sync_full"] == 0
 
 
+def is_primary(client: Any) -> bool:
+    return bool(role(client)[0] == b"master")
+
+
 def test_the_role_can_be_handed_back_before_the_next_periodic_work() -> None:
     """Both servers then refused each other for ever: the first failover ended only in the periodic work."""
     with (
@@ -255,7 +260,7 @@ def test_the_role_can_be_handed_back_before_the_next_periodic_work() -> None:
         online(old)
         for source, target, port in ((old, new, second.port), (new, old, first.port)) * 2:
             assert ask(source, "FAILOVER", "TO", "127.0.0.1", port) == b"OK"
-            eventually(lambda target=target: role(target)[0] == b"master", "it has taken over")
+            eventually(partial(is_primary, target), "it has taken over")
             linked(source)
             online(target)
 
