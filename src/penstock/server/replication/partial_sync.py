@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.server.replication.replication import Replication
 
 _ID = re.compile(r"[0-9a-f]{40}")
+_REPORT_EVERY_MS = 60_000
 
 
 def synchronise(replication: Replication, replica: Replica, asked_id: str, wanted: int) -> None:
@@ -73,8 +74,11 @@ def _missing_or_none(
 def _refuse_if_empty(replication: Replication) -> None:
     if replication.has_keys() or replication.setting("replica-allow-empty-primary"):
         return
-    LOG.warning(
-        "a replica that may have data asks for a sync, but this server is empty: refused until it has a key."
-        " To let the replica lose its data, set replica-allow-empty-primary yes"
-    )
+    now_ms, last_ms = replication.server.steady_ms(), replication.refused_ms
+    if last_ms is None or now_ms - last_ms >= _REPORT_EVERY_MS:  # it asks again every second
+        replication.refused_ms = now_ms
+        LOG.warning(
+            "a replica that may have data asks for a sync, but this server is empty: refused until it has a"
+            " key. To let the replica lose its data, set replica-allow-empty-primary yes"
+        )
     raise CommandError("Can't SYNC: this primary is empty, and you are not", "NOMASTERLINK")

@@ -34,6 +34,7 @@ _RETRY_MS = 1000
 _RETRY_MS_MAX = 60_000  # after snapshots that could not be loaded
 _LINE_BYTES_MAX = 4096
 _ID_BYTES = 40
+_OFFSET_DIGITS_MAX = 18
 _ID = re.compile(r"[0-9a-f]+")
 # The primary cannot serve a sync now; it can later.
 _LATER = (b"-NOMASTERLINK", b"-LOADING", b"-BUSY", b"-MASTERDOWN")
@@ -305,11 +306,11 @@ class PrimaryLink(asyncio.Protocol):
         words = line.split()
         if words[:1] == [b"+CONTINUE"] and len(words) <= 2:
             self._continue(words[1].decode("ascii", "replace") if len(words) == 2 else "")
-        elif words[:1] == [b"+FULLRESYNC"] and len(words) == 3 and words[2].isdigit():
+        elif words[:1] == [b"+FULLRESYNC"] and len(words) == 3 and _is_offset(words[2]):
             name = words[1].decode("ascii", "replace")
             if not self._is_id(name):
                 return
-            self._point = ReplicationPoint(name, int(words[2][:18]))
+            self._point = ReplicationPoint(name, int(words[2]))
             self.state = "sync"
             LOG.info("the primary %s:%d sends a snapshot", self.host, self.port)
         elif line.startswith(_LATER):
@@ -429,6 +430,10 @@ class PrimaryLink(asyncio.Protocol):
         synced = self._replication.synced_offset_or_none()
         more = () if synced is None else (b"FACK", b"%d" % synced)
         self._write(encode_command(b"REPLCONF", b"ACK", offset, *more))
+
+
+def _is_offset(word: bytes) -> bool:
+    return word.isdigit() and len(word) <= _OFFSET_DIGITS_MAX
 
 
 def _bytes(text: str) -> bytes:

@@ -78,6 +78,7 @@ class Replication:
         self._owes_ack = False
         self.foreign = Foreign()
         self._pinged_ms = 0
+        self.refused_ms: int | None = None  # when a replica was last refused by an empty server
         self._second_ms = 0
         self._last_seen_ms = server.steady_ms()  # of any replica
         self.own_changes = OwnChanges(self)
