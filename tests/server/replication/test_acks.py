@@ -69,8 +69,9 @@ def test_with_fsync_it_is_on_the_replicas_disk(tmp_path: Path) -> None:
 
 def test_a_redis_replica_acks_too() -> None:
     with running_penstock(*QUICK, "--compat-version", "7.0") as primary, running_redis() as replica:
-        follow(replica.client, primary.port)
         client = client_of(primary.port)
+        client.set("not", "empty")
+        follow(replica.client, primary.port)
         online(client)
         client.config_set("min-replicas-ack", 1)
         for number in range(20):

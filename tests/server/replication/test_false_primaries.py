@@ -51,6 +51,10 @@ FALSE: dict[str, tuple[list[bytes | None], str]] = {
     ),
     "an id to continue with that is none": ([*HANDSHAKE, b"+CONTINUE abc\r\n"], "wrong length"),
     "an offset that is none": ([*HANDSHAKE, b"+FULLRESYNC %s x\r\n" % SOME_ID], "PSYNC"),
+    "an offset that is too large": (
+        [*HANDSHAKE, b"+FULLRESYNC %s %s\r\n" % (SOME_ID, b"9" * 19)],
+        "PSYNC",
+    ),
     "no snapshot": ([*HANDSHAKE, FULL + b"+OK\r\n"], "instead of a snapshot"),
     "a snapshot of a negative size": ([*HANDSHAKE, FULL + b"$-5\r\n"], "instead of a snapshot"),
     "a snapshot that is none": ([*HANDSHAKE, FULL + b"$5\r\nhello"], "cannot be loaded"),

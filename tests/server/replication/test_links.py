@@ -191,6 +191,39 @@ def test_ours_continues_behind_a_foreign_primary_after_its_restart(
         assert (found["sync_full"], found["sync_partial_ok"]) == (1, 1)
 
 
+@pytest.mark.parametrize("program", CHOSEN, ids=lambda program: program.file_name)
+def test_expired_keys_that_a_foreign_primary_has_not_removed_are_held_at_both_ends(
+    tmp_path: Path, program: Program
+) -> None:
+    """By a replica that was there, one that got a snapshot later, and one that was started again."""
+    level = ("--compat-version", program.level)
+    with (
+        foreign(program) as primary,
+        running_penstock(*QUICK, *level, data=tmp_path) as server,
+        penstock(program.level) as late,
+    ):
+        port = port_of(primary)
+        primary.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", "0")
+        follow(client_of(server.port), port)
+        send(port, work(f"{seed()}/expired", program.level))
+        primary.set("last", "x", px=50)
+        kept = primary.dbsize()
+        eventually(lambda: client_of(server.port).get("last") is None, "it has expired")
+        follow(late, port)
+        same(primary, late)
+        same(primary, client_of(server.port))
+        eventually(lambda: "log rewritten" in server.log(), "its log has a base")
+        server.kill()
+        server.start("--replicaof", "127.0.0.1", str(port))
+        linked(client_of(server.port))
+        same(primary, client_of(server.port))
+        assert primary.dbsize() == client_of(server.port).dbsize() == late.dbsize() == kept
+        assert primary.get("last") is None  # which removes it
+        for one in (late, client_of(server.port)):
+            eventually(lambda: one.dbsize() == kept - 1, "removed there too")  # noqa: B023
+            same(primary, one)
+
+
 @pytest.mark.parametrize("diskless", DISKLESS)
 def test_a_redis_replica_knows_the_names_of_producers_from_before_its_snapshot(
     diskless: str,

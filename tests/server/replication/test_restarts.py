@@ -168,6 +168,19 @@ def test_an_empty_primary_does_not_wipe_out_a_server_that_never_followed_anybody
         assert client.xlen("s") == 50
 
 
+def test_an_empty_primary_does_not_wipe_out_a_redis_that_never_followed_anybody() -> None:
+    """Such a Redis asks in the same way with and without data, so it waits until there is a key."""
+    with running_penstock(*QUICK) as primary, running_redis(*QUICK) as theirs:
+        client, mirror = client_of(primary.port), client_of(theirs.port)
+        mirror.set("own", "1")
+        mirror.execute_command("REPLICAOF", "127.0.0.1", primary.port)
+        eventually(lambda: "replica-allow-empty-primary" in primary.log())
+        assert mirror.get("own") == b"1"
+        client.set("first", "1")
+        linked(mirror)
+        same(client, mirror)
+
+
 def test_a_server_without_data_follows_an_empty_primary_also_after_its_restart() -> None:
     with running_penstock(*QUICK) as primary, running_penstock(*QUICK) as replica:
         client = client_of(replica.port)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+import redis
+
 from tests.support.certificates import Authority, Pair
 from tests.support.replication.links import QUICK, client_of, eventually, follow, linked, same
 from tests.support.servers.penstock_server import running_penstock
@@ -76,6 +79,39 @@ def test_a_link_needs_valid_certificates_on_both_sides(tmp_path: Path) -> None:
                 eventually(lambda: problem(client_of(other.port)), "not let in")
                 eventually(lambda: said in good.log(), f"{said} in the log")  # noqa: B023
                 assert client.info("replication")["connected_slaves"] == 0
+
+
+def test_new_certificates_of_links_are_used_without_a_restart(tmp_path: Path) -> None:
+    """A file that cannot be used changes nothing; the old certificate goes on working."""
+    authority = Authority(tmp_path)
+    port = free_port()
+    own = authority.issue("own")
+    files = ("--tls-client-cert-file", str(own.certificate), "--tls-client-key-file", str(own.key))
+    trust = ("--tls-replication", "yes", "--tls-ca-cert-file", str(authority.file))
+    with (
+        running_penstock(*QUICK, *tls(authority, "first", port)) as primary,
+        running_penstock(*QUICK, *trust, *files) as replica,
+    ):
+        client, mirror = client_of(primary.port), client_of(replica.port)
+        follow(mirror, port)
+        own.key.write_text("not a key")
+        eventually(lambda: "the files have changed, but cannot be used" in replica.log())
+        client.client_kill_filter(_type="replica", skipme=True)
+        eventually(lambda: client.info("stats")["sync_partial_ok"] == 1, "the old one still works")
+        linked(mirror)
+        authority.issue("own", expired=True)
+        eventually(lambda: "in use for new links to a primary" in replica.log())
+        eventually(
+            lambda: "a primary that verifies it lets this server in no more" in replica.log()
+        )
+        client.client_kill_filter(_type="replica", skipme=True)
+        eventually(lambda: "certificate has expired" in primary.log(), "the new one is in use")
+        with pytest.raises(redis.ResponseError, match="No such file"):
+            mirror.config_set("tls-client-cert-file", "/nowhere")
+        authority.issue("own")
+        linked(mirror)
+        client.set("k", "v")
+        same(client, mirror)
 
 
 def problem(client: Any) -> str:

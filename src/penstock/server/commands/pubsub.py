@@ -13,9 +13,9 @@ from penstock.engine.commands.help import help_of
 from penstock.engine.table import ALL_KEYS, NO_KEYS, ONE_KEY, Command, Flags
 from penstock.errors import CommandError, unknown_subcommand
 from penstock.reply import NO_REPLY, NoReply, Push, Status
-from penstock.server.replication.feed import encode_command
 from penstock.server.session.session import Session
 from penstock.server.session.states import SUBSCRIBED
+from penstock.wire.command import encode_command
 
 Names = dict[bytes, None]
 

@@ -95,12 +95,13 @@ def _announce(session: Session, option: bytes, frame: Frame, at: int) -> None:
         replica.can_take_marked |= frame.is_word(at, b"EOF")
         replica.can_continue_renamed |= frame.is_word(at, b"PSYNC2")
         replica.reads_newer |= frame.is_word(at, b"RDB-CHANNEL-REPL")  # said by Redis 8
+        replica.has_foreign |= frame.is_word(at, b"FOREIGN-REPLICAS")  # said by penstock
     elif option == b"version":
         replica.rdb_version = max(replica.rdb_version, _VALKEY_RDB_VERSION)
     elif option == b"rdb-version":
         asked = int_at(frame, at)
         replica.rdb_version = min(max(asked, VERSION_MIN), rdb_format.VERSION_MAX)
-        replica.asks_if_empty = replica.reads_newer = True  # only penstock announces it
+        replica.is_penstock = replica.reads_newer = True  # only penstock announces it
     else:
         raise CommandError(f"Unrecognized REPLCONF option: {shown(frame.piece(at - 1))}")
 

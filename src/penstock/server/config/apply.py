@@ -133,6 +133,7 @@ def apply_tls(server: Server, _value: object) -> None:
     """Raises: ConfigError if certificate and key cannot be used. At start, App builds the first context."""
     if server.tls is not None:
         server.tls.rebuild()
+    server.replication.rebuild_tls()
 
 
 def apply_debug_allowed(server: Server, who: str) -> None:

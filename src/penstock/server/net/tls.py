@@ -3,18 +3,21 @@
     server_context(config)     for clients that connect to tls-port
     client_context(config)     for connections that this server opens: a replica to its primary
 
-A `Tls` holds the current context. Each new connection takes it; connections that exist keep theirs. Once a
-second the files are looked at. If one has changed, a context is built from all of them. If that works it
-replaces the old one, otherwise the old one stays, and the log says why. Certificate and key are two files: in
-the moment between their replacements they do not match, and the next look finds both.
+A `Tls` holds the current context of one side: SERVER, or LINK to a primary. Each new connection takes it;
+connections that exist keep theirs. Once a second the files are looked at. If one has changed, a context is
+built from all of them. If that works it replaces the old one, otherwise the old one stays, and the log says
+why. Certificate and key are two files: in the moment between their replacements they do not match, and the
+next look finds both.
 
-A server certificate that expires within EXPIRY_DAYS is reported at the start, when it is read, and every day.
+A certificate that expires within EXPIRY_DAYS is reported at the start, when it is read, and every day.
 """
 
 from __future__ import annotations
 
 import ssl
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,12 +39,8 @@ PROTOCOLS = {
 }
 _PROTOCOLS_DEFAULT = ("TLSv1.2", "TLSv1.3")
 _VERIFY = {"yes": ssl.CERT_REQUIRED, "optional": ssl.CERT_OPTIONAL, "no": ssl.CERT_NONE}
-_FILES = (
-    "tls-cert-file",
-    "tls-key-file",
-    "tls-ca-cert-file",
-    "tls-ca-cert-dir",
-)
+_FILES = ("tls-cert-file", "tls-key-file", "tls-ca-cert-file", "tls-ca-cert-dir")
+_LINK_FILES = ("tls-client-cert-file", "tls-client-key-file")
 
 
 def server_context(config: Config) -> ssl.SSLContext:
@@ -125,12 +124,46 @@ def _words(reason: str) -> str:
     return reason.replace("_", " ").lower()
 
 
+def _server_certificate(config: Config) -> str:
+    return str(config.value("tls-cert-file"))
+
+
+def _link_certificate(config: Config) -> str:
+    """The certificate of links; none if it is that of the server, which has its own report."""
+    shared = "" if config.value("tls-port") else config.value("tls-cert-file")
+    return str(config.value("tls-client-cert-file") or shared)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """How the context of one side is built, from which files, and whose end is reported."""
+
+    build: Callable[[Config], ssl.SSLContext]
+    files: tuple[str, ...]
+    certificate: Callable[[Config], str]
+    who_fails: str
+    new: str
+
+
+SERVER = Side(
+    server_context, _FILES, _server_certificate, "clients that verify it fail", "connections"
+)
+LINK = Side(
+    client_context,
+    (*_FILES, *_LINK_FILES),
+    _link_certificate,
+    "a primary that verifies it lets this server in no more",
+    "links to a primary",
+)
+
+
 class Tls:
     """The context in force: `context`. `expires_s`: Unix time of its certificate's end, None if unknown."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, side: Side = SERVER) -> None:
         """Raises: ConfigError."""
         self._config = config
+        self._side = side
         self._seen = self._look_at_files()
         self._warned_s = 0
         self.rebuild()
@@ -138,8 +171,8 @@ class Tls:
     def rebuild(self) -> None:
         """Read the settings and files again. Raises: ConfigError; the old context stays then."""
         seen = self._look_at_files()
-        self.context = server_context(self._config)
-        self.expires_s = expiry_s_or_none(self._config.value("tls-cert-file"))
+        self.context = self._side.build(self._config)
+        self.expires_s = expiry_s_or_none(self._side.certificate(self._config))
         self._warned_s = 0
         self._seen = seen
 
@@ -153,7 +186,7 @@ class Tls:
             except ConfigError as error:
                 LOG.warning("TLS: the files have changed, but cannot be used: %s", error)
             else:
-                LOG.info("TLS: new certificates are in use for new connections")
+                LOG.info("TLS: new certificates are in use for new %s", self._side.new)
         self._warn_of_end(now_s)
 
     def _warn_of_end(self, now_s: int) -> None:
@@ -163,16 +196,16 @@ class Tls:
         if left_s > EXPIRY_DAYS * _DAY_S:
             return
         self._warned_s = now_s
-        path = self._config.value("tls-cert-file")
+        path = self._side.certificate(self._config)
         if left_s <= 0:
-            LOG.warning("TLS: the certificate %s has expired: clients that verify it fail", path)
+            LOG.warning("TLS: the certificate %s has expired: %s", path, self._side.who_fails)
         else:
             end = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(self.expires_s))
             LOG.warning("TLS: the certificate %s expires at %s", path, end)
 
     def _look_at_files(self) -> list[tuple[int, int, int] | None]:
         found: list[tuple[int, int, int] | None] = []
-        for name in _FILES:
+        for name in self._side.files:
             path = self._config.value(name)
             try:
                 about = Path(path).stat() if path else None

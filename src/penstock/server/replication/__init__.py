@@ -4,6 +4,7 @@ replication   the role of this server; connects the other modules
 history       the ids of the data, and how many bytes of their stream it has seen
 backlog       the last bytes of the stream
 feed          turns effects into the stream, and sends it
+names_apart   rewrites entries with names of producers for replicas that do not know them
 replicas      the connected replicas: what they announced, their state, their acks
 partial_sync  decides whether a replica can continue, or needs a snapshot
 full_sync     sends a snapshot to replicas

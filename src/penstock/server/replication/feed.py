@@ -22,19 +22,13 @@ from penstock.persist.aof.journal import Journal
 from penstock.persist.replication_point import ReplicationPoint, encode_point
 from penstock.server.replication.backlog import Backlog
 from penstock.server.replication.history import History
+from penstock.server.replication.names_apart import names_apart
+from penstock.wire.command import encode_command
 
 if TYPE_CHECKING:
     from penstock.server.server import Server
 
 BACKLOG_BYTES = 1 << 20
-
-
-def encode_command(*words: bytes) -> bytes:
-    """A command as it is sent."""
-    pieces = [b"*%d\r\n" % len(words)]
-    for word in words:
-        pieces += (b"$%d\r\n" % len(word), word, b"\r\n")
-    return b"".join(pieces)
 
 
 GETACK = encode_command(b"REPLCONF", b"GETACK", b"*")
@@ -45,8 +39,9 @@ class Feed:
 
     `follows`: this server is a replica, so its own effects are not part of the stream. `has_own_changes`:
     some changes may be nowhere else (own_changes.py); the log notes it. `asks_acks`: replies wait for acks,
-    so each turn asks for them. `effects_offset`: the end of the last effects. A client that waits for
-    replicas waits for that: the ack that GETACK asks for does not cover its own bytes.
+    so each turn asks for them. `has_foreign`: a replica that is no penstock has asked since the backlog
+    began, so the names of producers are sent apart. `effects_offset`: the end of the last effects. A client
+    that waits for replicas waits for that: the ack that GETACK asks for does not cover its own bytes.
     """
 
     def __init__(self, server: Server) -> None:
@@ -57,6 +52,7 @@ class Feed:
         self.follows = False
         self.has_own_changes = True
         self.asks_acks = False
+        self.has_foreign = False
         self.effects_offset = 0
         self.send: Callable[[bytes], None] = _to_nobody
         self.on_noted: Callable[[int], None] = _nothing
@@ -84,6 +80,7 @@ class Feed:
         """Drop the backlog: later changes are not counted, so the history ends too."""
         self.hand_over()
         self.backlog = None
+        self.has_foreign = False
         self.history.start_over()
         self._record()
 
@@ -171,6 +168,8 @@ class Feed:
 
     def _append(self, data: bytes) -> None:
         assert self.backlog is not None
+        if not data:
+            return
         self.history.offset += len(data)
         self.backlog.append(data)
         self.send(data)
@@ -183,6 +182,8 @@ class Feed:
 
     def _take_effects(self, data: bytes, database: int) -> None:
         if not self.follows:
+            if self.has_foreign:
+                data = names_apart(data, self.history.database)
             self.history.database = max(0, database)
             self._append(data)
             self.effects_offset = self.history.offset

@@ -4,9 +4,11 @@
     with a disk  the child writes a file, and then the loop sends that
 
 A replica gets `+FULLRESYNC id offset` when the child is forked, and keeps getting an empty line every second
-until its snapshot begins. The snapshot has the version that all waiting replicas can read: that of Redis 7.0,
+until its snapshot begins. The snapshot has the version that all its replicas can read: that of Redis 7.0,
 unless they have announced more. Redis 8 announces no number. It gets the version that the data needs: without
-the names of producers (IDMP) a Redis 8.6 would add their duplicates. An older one refuses that version.
+the names of producers (IDMP) a Redis 8.6 would add their duplicates. An older one refuses that version. So
+replicas that perhaps read newer versions never share a snapshot with those that do not: one kind waits until
+the other has its snapshot.
 """
 
 from __future__ import annotations
@@ -113,9 +115,11 @@ class FullSync:
             return
         if not self._server.engine.context.may_block:
             return  # within a transaction
+        first = min(waiting, key=lambda one: one.since_ms)
+        waiting = [one for one in waiting if one.reads_newer == first.reads_newer]
         setting = self._replication.setting
         is_marked = setting("repl-diskless-sync") and all(one.can_take_marked for one in waiting)
-        waited_ms = self._server.steady_ms() - min(one.since_ms for one in waiting)
+        waited_ms = self._server.steady_ms() - first.since_ms
         if is_marked and waited_ms < setting("repl-diskless-sync-delay") * 1000:
             return
         try:
@@ -136,7 +140,7 @@ class FullSync:
         version = min(version, self._server.engine.context.compat.rdb_version)
         assert self._server.config is not None
         options = replace(snapshot_options(self._server.config), rdb_version=version)
-        reads_newer = all(one.reads_newer for one in waiting)
+        reads_newer = waiting[0].reads_newer
         child = self._child
         engine = self._server.engine
         self._is_read = False

@@ -1,7 +1,12 @@
 """PSYNC: a replica continues from the backlog, or gets a snapshot.
 
+A replica that may not know the names of producers does not continue behind entries that were sent with their
+names (names_apart.py): it would lack the entries.
+
 An empty primary does not send its emptiness to a replica that has data: a primary that lost its disk would
-wipe out its replicas (`replica-allow-empty-primary`). A replica without data asks for `?`, and is served.
+wipe out its replicas (`replica-allow-empty-primary`). A server without data that never had a primary asks for
+`?` if it is a penstock, and is served. If it is a Redis, it asks as one with data does, and waits until this
+server has a key.
 """
 
 from __future__ import annotations
@@ -11,29 +16,29 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import CommandError
 from penstock.server.log import LOG
+from penstock.server.replication.names_apart import may_have_names
 from penstock.server.replication.replicas import Replica, State
 
 if TYPE_CHECKING:
     from penstock.server.replication.replication import Replication
 
 _ID = re.compile(r"[0-9a-f]{40}")
+_REPORT_EVERY_MS = 60_000
 
 
 def synchronise(replication: Replication, replica: Replica, asked_id: str, wanted: int) -> None:
     """Answer PSYNC: the bytes since `wanted`, or later a snapshot. Raises: CommandError."""
     feed = replication.feed
     feed.hand_over()
-    backlog = feed.backlog
+    if replica.needs_names_apart:
+        feed.has_foreign = True
+        if replication.link is not None:
+            replication.link.tell_of_foreign_replica()
     ip, port = replica.address
     who = f"{ip}:{port}"
-    if (
-        backlog is not None
-        and _ID.fullmatch(asked_id)
-        and feed.history.knows(asked_id, wanted)
-        and backlog.covers(wanted)
-    ):
+    missing = _missing_or_none(replication, replica, asked_id, wanted)
+    if missing is not None:
         named = b" " + feed.history.id.encode() if replica.can_continue_renamed else b""
-        missing = backlog.since(wanted)
         replica.write(b"+CONTINUE" + named + b"\r\n")
         replica.acked_ms = replication.server.steady_ms()
         replica.enter(State.ONLINE)
@@ -43,11 +48,9 @@ def synchronise(replication: Replication, replica: Replica, asked_id: str, wante
         return
     if asked_id != "?":
         replication.counts.partial_refused += 1
-        # A Redis that has never had replicas asks for byte 1 of its own history, with or without data.
-        may_have_data = wanted > 1 or replica.asks_if_empty
-        if may_have_data and not feed.history.knows(asked_id, wanted):
+        if not feed.history.knows(asked_id, wanted):
             _refuse_if_empty(replication)
-    if backlog is None:
+    if feed.backlog is None:
         feed.history.start_over()
         feed.begin()
     LOG.info("replica %s needs a snapshot", who)
@@ -55,11 +58,27 @@ def synchronise(replication: Replication, replica: Replica, asked_id: str, wante
     replication.full_sync.start_if_due()
 
 
+def _missing_or_none(
+    replication: Replication, replica: Replica, asked_id: str, wanted: int
+) -> bytes | None:
+    """The bytes that a replica needs to continue; None if it cannot."""
+    history, backlog = replication.feed.history, replication.feed.backlog
+    if backlog is None or not _ID.fullmatch(asked_id):
+        return None
+    if not history.knows(asked_id, wanted) or not backlog.covers(wanted):
+        return None
+    missing = backlog.since(wanted)
+    return None if replica.needs_names_apart and may_have_names(missing) else missing
+
+
 def _refuse_if_empty(replication: Replication) -> None:
     if replication.has_keys() or replication.setting("replica-allow-empty-primary"):
         return
-    LOG.warning(
-        "a replica with data asks for a sync, but this server is empty: refused. To let it lose its data, set"
-        " replica-allow-empty-primary yes"
-    )
+    now_ms, last_ms = replication.server.steady_ms(), replication.refused_ms
+    if last_ms is None or now_ms - last_ms >= _REPORT_EVERY_MS:  # it asks again every second
+        replication.refused_ms = now_ms
+        LOG.warning(
+            "a replica that may have data asks for a sync, but this server is empty: refused until it has a"
+            " key. To let the replica lose its data, set replica-allow-empty-primary yes"
+        )
     raise CommandError("Can't SYNC: this primary is empty, and you are not", "NOMASTERLINK")

@@ -23,23 +23,23 @@ from penstock.persist.rdb.format import VERSION_MAX
 from penstock.persist.replication_point import ReplicationPoint
 from penstock.persist.rows import DATA_ROWS
 from penstock.server.log import LOG
-from penstock.server.net.tls import client_context
 from penstock.server.replication.applying import Applying, StreamRefused, database_of
-from penstock.server.replication.feed import encode_command
 from penstock.server.replication.sync_file import Loading, SyncFile, file_for_or_none
+from penstock.wire.command import encode_command
 
 if TYPE_CHECKING:
-    from penstock.server.config.settings import Config
     from penstock.server.replication.replication import Replication
 
 _RETRY_MS = 1000
 _RETRY_MS_MAX = 60_000  # after snapshots that could not be loaded
 _LINE_BYTES_MAX = 4096
 _ID_BYTES = 40
+_OFFSET_DIGITS_MAX = 18
 _ID = re.compile(r"[0-9a-f]+")
 # The primary cannot serve a sync now; it can later.
 _LATER = (b"-NOMASTERLINK", b"-LOADING", b"-BUSY", b"-MASTERDOWN")
 
+_ONLY_PENSTOCK = "REPLCONF rdb-version"  # others do not know it
 _IS_PRIMARY = b"can't be sent to a master"
 
 
@@ -71,6 +71,8 @@ class PrimaryLink(asyncio.Protocol):
         self._retry_ms = _RETRY_MS
         self._is_stopped = False
         self._was_refused = False  # perhaps by an empty primary
+        self._is_of_penstock = False
+        self._has_told = False  # that this server has replicas which are no penstock
 
     @property
     def is_up(self) -> bool:
@@ -108,11 +110,6 @@ class PrimaryLink(asyncio.Protocol):
         return self._replication.setting(name)
 
     @property
-    def _config(self) -> Config:
-        assert self._server.config is not None
-        return self._server.config
-
-    @property
     def _disk(self) -> Disk:
         assert self._server.durability is not None
         return self._server.durability.store.disk
@@ -125,7 +122,7 @@ class PrimaryLink(asyncio.Protocol):
     async def _open(self) -> None:
         loop = asyncio.get_running_loop()
         try:
-            context = client_context(self._config) if self._setting("tls-replication") else None
+            context = self._replication.tls_context_or_none()
             await loop.create_connection(lambda: self, self.host, self.port, ssl=context)
         except ConfigError as error:
             self._break(f"cannot connect by TLS: {error}")
@@ -156,10 +153,13 @@ class PrimaryLink(asyncio.Protocol):
         if announced:
             told = encode_command(b"REPLCONF", b"ip-address", _bytes(announced))
             steps.append(("REPLCONF", told))
-        capabilities = (b"capa", b"eof", b"capa", b"psync2")
+        capabilities = [b"capa", b"eof", b"capa", b"psync2"]
+        self._has_told = self._replication.feed.has_foreign
+        if self._has_told:
+            capabilities += [b"capa", b"foreign-replicas"]
         steps.append(("REPLCONF", encode_command(b"REPLCONF", *capabilities)))
         version = b"%d" % VERSION_MAX
-        steps.append(("REPLCONF", encode_command(b"REPLCONF", b"rdb-version", version)))
+        steps.append((_ONLY_PENSTOCK, encode_command(b"REPLCONF", b"rdb-version", version)))
         asked, wanted = self._question()
         more = (b"FAILOVER",) if self.fails_over else ()
         asking = encode_command(b"PSYNC", asked.encode(), b"%d" % wanted, *more)
@@ -193,6 +193,13 @@ class PrimaryLink(asyncio.Protocol):
         self.problem = why
         self._next_ms = self._server.steady_ms() + self._retry_ms
         self._drop()
+
+    def tell_of_foreign_replica(self) -> None:
+        """This server has a replica that is no penstock. A primary that is one learns it by a new link."""
+        if self.is_up and self._is_of_penstock and not self._has_told:
+            self._break(
+                "opened again: the primary must know that this server has replicas of Redis"
+            )
 
     def refuse(self, why: str) -> None:
         """What the primary sends cannot be applied: end the link until somebody has looked at it."""
@@ -291,17 +298,19 @@ class PrimaryLink(asyncio.Protocol):
         if is_refused and self._step in ("PING", "AUTH"):
             self._break(f"{self._step}: {_text(line)}")
             return
+        if self._step == _ONLY_PENSTOCK:
+            self._is_of_penstock = not is_refused
         self._next_step()
 
     def _on_psync(self, line: bytes) -> None:
         words = line.split()
         if words[:1] == [b"+CONTINUE"] and len(words) <= 2:
             self._continue(words[1].decode("ascii", "replace") if len(words) == 2 else "")
-        elif words[:1] == [b"+FULLRESYNC"] and len(words) == 3 and words[2].isdigit():
+        elif words[:1] == [b"+FULLRESYNC"] and len(words) == 3 and _is_offset(words[2]):
             name = words[1].decode("ascii", "replace")
             if not self._is_id(name):
                 return
-            self._point = ReplicationPoint(name, int(words[2][:18]))
+            self._point = ReplicationPoint(name, int(words[2]))
             self.state = "sync"
             LOG.info("the primary %s:%d sends a snapshot", self.host, self.port)
         elif line.startswith(_LATER):
@@ -426,6 +435,10 @@ class PrimaryLink(asyncio.Protocol):
         synced = self._replication.synced_offset_or_none()
         more = () if synced is None else (b"FACK", b"%d" % synced)
         self._write(encode_command(b"REPLCONF", b"ACK", offset, *more))
+
+
+def _is_offset(word: bytes) -> bool:
+    return word.isdigit() and len(word) <= _OFFSET_DIGITS_MAX
 
 
 def _bytes(text: str) -> bytes:

@@ -48,9 +48,10 @@ class Replica:
         "acked_ms",
         "announced_ip",
         "announced_port",
-        "asks_if_empty",
         "can_continue_renamed",
         "can_take_marked",
+        "has_foreign",
+        "is_penstock",
         "kept",
         "kept_bytes",
         "lacks_base",
@@ -72,7 +73,8 @@ class Replica:
             False  # capa eof: a snapshot of unknown length, with a mark at its end
         )
         self.can_continue_renamed = False  # capa psync2: +CONTINUE with another id
-        self.asks_if_empty = False  # it is a penstock: without data it asks for `?`
+        self.is_penstock = False
+        self.has_foreign = False  # among its own replicas
         self.rdb_version = VERSION_MIN
         self.reads_newer = False  # perhaps newer ones too: Redis 8, which announces none
         self.acked = 0
@@ -89,6 +91,11 @@ class Replica:
         """Where clients reach it, as far as it has said so."""
         host, _, port = self.session.info.address.rpartition(":")
         return self.announced_ip or host.strip("[]"), self.announced_port or int(port)
+
+    @property
+    def needs_names_apart(self) -> bool:
+        """Whether the names of producers must not be part of their XADD (names_apart.py)."""
+        return self.has_foreign or not self.is_penstock
 
     @property
     def is_counted(self) -> bool:

@@ -11,6 +11,7 @@ repl-backlog-ttl seconds. A replica keeps one from its first sync on.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,16 +23,18 @@ from penstock.errors import CommandError
 from penstock.persist.aof.commit import Commit
 from penstock.persist.replication_point import ReplicationPoint
 from penstock.server.log import LOG
+from penstock.server.net.tls import LINK, Tls
 from penstock.server.replication.ack_waits import AckWaiters, HeldReplies, not_enough_replicas
 from penstock.server.replication.applying import Foreign
 from penstock.server.replication.failover import Failover
-from penstock.server.replication.feed import GETACK, Feed, encode_command
+from penstock.server.replication.feed import GETACK, Feed
 from penstock.server.replication.full_sync import FullSync
 from penstock.server.replication.own_changes import OwnChanges
 from penstock.server.replication.primary_link import PrimaryLink
 from penstock.server.replication.replicas import Replica, Replicas, State
 from penstock.server.replication.sync_file import remove_leftovers
 from penstock.server.session.states import MASTER_DOWN, NO_REPLICAS, READ_ONLY, SUBSCRIBED
+from penstock.wire.command import encode_command
 
 if TYPE_CHECKING:
     from penstock.server.server import Server
@@ -75,9 +78,11 @@ class Replication:
         self._owes_ack = False
         self.foreign = Foreign()
         self._pinged_ms = 0
+        self.refused_ms: int | None = None  # when a replica was last refused by an empty server
         self._second_ms = 0
         self._last_seen_ms = server.steady_ms()  # of any replica
         self.own_changes = OwnChanges(self)
+        self.tls: Tls | None = None  # of links, once one was opened with tls-replication
 
     def setting(self, name: str) -> Any:
         """The value of a directive."""
@@ -94,6 +99,22 @@ class Replication:
         announced: int = self.setting("replica-announce-port")
         own = "tls-port" if self.setting("tls-replication") else "port"
         return announced or int(self.setting(own))
+
+    def tls_context_or_none(self) -> ssl.SSLContext | None:
+        """The context of a new link; None without tls-replication. Raises: ConfigError."""
+        if not self.setting("tls-replication"):
+            return None
+        if self.tls is None:
+            assert self.server.config is not None
+            self.tls = Tls(self.server.config, LINK)
+        return self.tls.context
+
+    def rebuild_tls(self) -> None:
+        """The settings of TLS have changed. Raises: ConfigError; the old context stays then."""
+        if self.tls is not None and not self.setting("tls-replication"):
+            self.tls = None
+        elif self.tls is not None:
+            self.tls.rebuild()
 
     def has_keys(self) -> bool:
         """Whether there is any data."""
@@ -350,6 +371,8 @@ class Replication:
                 self.feed.say(_PING)
 
     def _tick_second(self, now_ms: int) -> None:
+        if self.tls is not None:
+            self.tls.look(self.server.engine.context.now_ms() // 1000)
         self.full_sync.keep_alive()
         self.feed.note_offset()
         self.check_replicas()
