@@ -7,14 +7,17 @@ import pytest
 from penstock.client.replies import Entry
 from penstock.client.xinfo import ConsumerInfo, GroupInfo
 from penstock.core.stream_id import SMALLEST, StreamID
+from penstock.web.jobs.pipelines import PipelineFailure, PipelineReports
 from penstock.web.model.facts import StreamFacts
 from penstock.web.model.history import GroupHistory, Sample
 from penstock.web.watch.group_watch import WatchedGroup
 from penstock.web.watch.info import parse_info
-from penstock.web.watch.problems import Problem, find_problems, growth_of
+from penstock.web.watch.pipeline_watch import StillQuery
+from penstock.web.watch.problems import Collected, Problem, find_problems, growth_of
 from penstock.web.watch.thresholds import BAD, LAG, WARN, Threshold, marked
 
 NOW_MS = 1_700_000_000_000
+NO_REPORTS = PipelineReports([], [])
 DEAD = ConsumerInfo(b"ann", 7, 10**7, 10**7)
 
 
@@ -32,9 +35,19 @@ def found(
     info: str = "",
     watched: tuple[WatchedGroup, ...] = (),
     history: GroupHistory | None = None,
+    pipelines: PipelineReports = NO_REPORTS,
+    still: tuple[StillQuery, ...] = (),
 ) -> list[Problem]:
     return find_problems(
-        parse_info(info.encode()), watched, streams, history or GroupHistory(), NOW_MS
+        Collected(
+            info=parse_info(info.encode()),
+            watched=watched,
+            streams=streams,
+            history=history or GroupHistory(),
+            pipelines=pipelines,
+            still=still,
+        ),
+        NOW_MS,
     )
 
 
@@ -128,6 +141,21 @@ def test_dead_letters_always_wait_and_rejects_for_an_hour() -> None:
     assert [one.what for one in found(facts(b"s:dead", last=entry(day)))] == ["Dead letters"]
     assert [one.what for one in found(facts(b"rejected", last=entry(1000)))] == ["Rejects"]
     assert found(facts(b"rejected", last=entry(day)), facts(b"s:dead")) == []
+
+
+def test_a_pipeline_that_failed_is_found() -> None:
+    failure = PipelineFailure("shop", "silver", NOW_MS - 120_000, "disk full")
+    (problem,) = found(pipelines=PipelineReports([], [failure]))
+    assert (problem.level, problem.what, problem.where) == (BAD, "Pipeline failed", "shop")
+    assert problem.detail.startswith("silver, 2m")
+    assert problem.href == "pipeline?only=shop"
+
+
+@pytest.mark.parametrize(("minutes", "levels"), [(4, []), (6, [WARN]), (31, [BAD])])
+def test_a_pipeline_that_stands_still_is_found(minutes: int, levels: list[str]) -> None:
+    problems = found(still=(StillQuery("shop", "main", "orders", minutes * 60_000),))
+    assert [one.level for one in problems] == levels
+    assert all("Entries of orders have waited" in one.detail for one in problems)
 
 
 def test_what_is_bad_comes_first() -> None:

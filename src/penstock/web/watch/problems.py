@@ -1,8 +1,8 @@
 """What is wrong with a server now, most dangerous first.
 
 First what may lose data (disk, replication, memory), then work that does not get done (dead consumers,
-pending entries, groups that nobody reads or that fall behind), then what people have to look at (rejects and
-dead letters).
+pending entries, groups that nobody reads or that fall behind, pipelines that fail or stand still), then what
+people have to look at (rejects and dead letters).
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from penstock.client.xinfo import GroupInfo
 from penstock.human.show import duration_text, harmless, size_text
 from penstock.web.http.names import link
-from penstock.web.jobs.pipelines import is_reject
+from penstock.web.jobs.pipelines import PipelineReports, is_reject
 from penstock.web.model.facts import StreamFacts
 from penstock.web.model.history import GroupHistory, Sample
 from penstock.web.watch.group_watch import WatchedGroup
 from penstock.web.watch.info import Info, number_of, parts_of, share_of
+from penstock.web.watch.pipeline_watch import StillQuery
 from penstock.web.watch.thresholds import (
     BAD,
     CLIENT_SHARE,
@@ -28,12 +29,14 @@ from penstock.web.watch.thresholds import (
     MEMORY_SHARE,
     PENDING_AGE_MS,
     REPLICA_SECONDS,
+    STILL_MS,
     WARN,
 )
 
 GROWTH_SECONDS = 60
 REJECT_AGE_MS_MAX = 60 * 60_000
 DEAD_LETTERS = b":dead"
+ERROR_SHOWN_MAX = 200
 LOOK_AT_LOG = "The server's log says more."
 
 
@@ -148,6 +151,32 @@ def problems_of_watched(groups: Iterable[WatchedGroup]) -> Iterator[Problem]:
             yield Problem(WARN, "Nobody reads this group", where, detail, href)
 
 
+def problems_of_pipelines(
+    reports: PipelineReports, still: Iterable[StillQuery], now_ms: int
+) -> Iterator[Problem]:
+    """Pipelines that an error has stopped, and those that stand still."""
+    for failure in reports.failures:
+        ago = duration_text(max(0, now_ms - failure.at_ms))
+        yield Problem(
+            BAD,
+            "Pipeline failed",
+            harmless(failure.pipeline),
+            f"{harmless(failure.output)}, {ago} ago: {harmless(failure.error[:ERROR_SHOWN_MAX])}",
+            link("pipeline", only=failure.pipeline),
+        )
+    for one in still:
+        level = STILL_MS.level(one.silent_ms)
+        if level:
+            yield Problem(
+                level,
+                "Pipeline stands still",
+                f"{harmless(one.query)} of {harmless(one.pipeline)}",
+                f"Entries of {harmless(one.stream)} have waited for {duration_text(one.silent_ms)},"
+                " and no batch came. It was killed, or a batch hangs.",
+                link("pipeline", only=one.pipeline),
+            )
+
+
 def problem_of_lag(stream: bytes, group: GroupInfo, samples: Sequence[Sample]) -> Problem | None:
     """A large lag. If it does not grow, it is at most a warning."""
     level = LAG.level(group.lag)
@@ -187,24 +216,31 @@ def problem_of_rejects(facts: StreamFacts, now_ms: int) -> Problem | None:
     return Problem(WARN, what, harmless(facts.name), detail, link("stream", facts.name))
 
 
-def find_problems(
-    info: Info,
-    watched: Iterable[WatchedGroup],
-    streams: Iterable[StreamFacts],
-    history: GroupHistory,
-    now_ms: int,
-) -> list[Problem]:
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What the background work has found."""
+
+    info: Info
+    watched: Sequence[WatchedGroup]
+    streams: Iterable[StreamFacts]
+    history: GroupHistory
+    pipelines: PipelineReports
+    still: Sequence[StillQuery] = ()
+
+
+def find_problems(known: Collected, now_ms: int) -> list[Problem]:
     """Everything that is wrong, bad before warnings, and otherwise in the order of this module's text."""
-    watched = list(watched)
-    found = [*problems_of_server(info), *problems_of_watched(watched)]
-    unread = {(one.stream, one.group) for one in watched if one.unread is not None}
+    found = [*problems_of_server(known.info), *problems_of_watched(known.watched)]
+    unread = {(one.stream, one.group) for one in known.watched if one.unread is not None}
     rejects = []
-    for facts in streams:
+    for facts in known.streams:
         for group in facts.groups:
             if LAG.level(group.lag):
-                one = problem_of_lag(facts.name, group, history.samples(facts.name, group.name))
+                samples = known.history.samples(facts.name, group.name)
+                one = problem_of_lag(facts.name, group, samples)
                 if one is not None and (one.level == BAD or (facts.name, group.name) not in unread):
                     found.append(one)
         reject = problem_of_rejects(facts, now_ms)
         rejects += [reject] if reject is not None else []
+    found += problems_of_pipelines(known.pipelines, known.still, now_ms)
     return sorted([*found, *rejects], key=lambda problem: problem.level != BAD)

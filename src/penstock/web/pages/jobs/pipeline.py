@@ -23,7 +23,6 @@ from penstock.web.jobs.pipelines import (
     reason_of,
     reject_streams,
     rejects_of,
-    reports_of,
 )
 from penstock.web.model.rates import rate_text
 from penstock.web.model.stream_page import read_ids
@@ -93,9 +92,11 @@ class PipelineView:
     async def refresh(self) -> None:
         """Read the newest reports again and redraw the page."""
         server = self._frame.board.server
-        reports = (await reports_of(server, self._frame.seconds)).only(self._only)
-        found = reports.outputs
+        watch = self._frame.board.pipelines
+        await watch.look()
         now_ms = await server.now_ms()
+        reports = watch.reports(now_ms, self._frame.seconds).only(self._only)
+        found = reports.outputs
         catalogue = self._frame.board.catalogue
         self._flow.show([flow_cells(one, catalogue, now_ms) for one in flows_of(reports, now_ms)])
         self._outputs.show([output_cells(output, now_ms) for output in found])
