@@ -202,6 +202,16 @@ def test_a_user_who_may_not_look(server: PenstockServer, url: str) -> None:
     assert "not looked at: INFO was refused: " in result.stdout
 
 
+def test_a_password_that_is_missing_or_wrong_is_no_clean_bill() -> None:
+    with running_penstock("--requirepass", "secret") as server:
+        for user in ("", ":wrong@"):
+            result = run("--url", f"redis://{user}127.0.0.1:{server.port}/0")
+            assert result.exit_code == 1
+            assert "refuses the login" in result.stderr
+            assert result.stdout == ""
+        assert run("--url", f"redis://:secret@127.0.0.1:{server.port}/0").stdout
+
+
 def test_a_server_that_is_away() -> None:
     assert run("--url", "redis://127.0.0.1:1/0").exit_code == 3
 
