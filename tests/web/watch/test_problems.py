@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from penstock.client.replies import Entry
@@ -69,6 +71,7 @@ def found(
         ("penstock_disk_free_bytes:14\r\npenstock_disk_bytes:100", WARN, "Disk nearly full"),
         ("penstock_disk_free_bytes:4\r\npenstock_disk_bytes:100", BAD, "Disk nearly full"),
         ("penstock_fsync_usec:34000", WARN, "Slow disk"),
+        ("replicas_gone:1", WARN, "A replica is gone"),
         ("connected_clients:80\r\nmaxclients:100", WARN, "Clients: 80% of the limit"),
     ],
 )
@@ -156,6 +159,13 @@ def test_a_pipeline_that_stands_still_is_found(minutes: int, levels: list[str]) 
     problems = found(still=(StillQuery("shop", "main", "orders", minutes * 60_000),))
     assert [one.level for one in problems] == levels
     assert all("Entries of orders have waited" in one.detail for one in problems)
+
+
+def test_ids_in_the_future_are_found() -> None:
+    ahead = replace(facts(b"s"), last_id=StreamID(NOW_MS + 60_000, 0))
+    (problem,) = found(ahead)
+    assert (problem.level, problem.what) == (WARN, "Ids in the future")
+    assert found(replace(ahead, last_id=StreamID(NOW_MS + 1000, 0))) == []
 
 
 def test_what_is_bad_comes_first() -> None:

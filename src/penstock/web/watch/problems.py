@@ -2,7 +2,7 @@
 
 First what may lose data (disk, replication, memory), then work that does not get done (dead consumers,
 pending entries, groups that nobody reads or that fall behind, pipelines that fail or stand still), then what
-people have to look at (rejects and dead letters).
+people have to look at (ids in the future, rejects and dead letters).
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from penstock.client.xinfo import GroupInfo
+from penstock.doctor.streams import FUTURE_MS_MAX
 from penstock.human.show import duration_text, harmless, size_text
 from penstock.web.http.names import link
 from penstock.web.jobs.pipelines import PipelineReports, is_reject
 from penstock.web.model.facts import StreamFacts
 from penstock.web.model.history import GroupHistory, Sample
+from penstock.web.watch.figures import REPLICAS_GONE
 from penstock.web.watch.group_watch import WatchedGroup
 from penstock.web.watch.info import Info, number_of, parts_of, share_of
 from penstock.web.watch.pipeline_watch import StillQuery
@@ -113,6 +115,10 @@ def _replication(info: Info) -> Iterator[Problem]:
             f"The link is down{since}.",
             place,
         )
+    gone = number_of(info, REPLICAS_GONE)
+    if gone:
+        what = "A replica is gone" if gone == 1 else f"{gone:.0f} replicas are gone"
+        yield Problem(WARN, what, "replication", "It was connected in the last hour.", place)
     for name, value in info.items():
         if name.startswith("slave") and name[5:].isdecimal():
             replica = parts_of(value)
@@ -202,6 +208,16 @@ def growth_of(samples: Sequence[Sample]) -> int:
     return (recent[-1].lag or 0) - (recent[0].lag or 0)
 
 
+def problem_of_clock(facts: StreamFacts, now_ms: int) -> Problem | None:
+    """A stream whose last id is in the future. Times and ages of its entries are wrong."""
+    ahead_ms = facts.last_id.ms - now_ms
+    if ahead_ms <= FUTURE_MS_MAX:
+        return None
+    detail = f"The last id is {duration_text(ahead_ms)} ahead: the clock was set back, or a producer chose the id."
+    where = harmless(facts.name)
+    return Problem(WARN, "Ids in the future", where, detail, link("stream", facts.name))
+
+
 def problem_of_rejects(facts: StreamFacts, now_ms: int) -> Problem | None:
     """Dead letters, which wait until someone decides, and rejects of the last hour."""
     if facts.last is None or not facts.length:
@@ -240,7 +256,7 @@ def find_problems(known: Collected, now_ms: int) -> list[Problem]:
                 one = problem_of_lag(facts.name, group, samples)
                 if one is not None and (one.level == BAD or (facts.name, group.name) not in unread):
                     found.append(one)
-        reject = problem_of_rejects(facts, now_ms)
-        rejects += [reject] if reject is not None else []
+        looks = (problem_of_clock(facts, now_ms), problem_of_rejects(facts, now_ms))
+        rejects += [one for one in looks if one is not None]
     found += problems_of_pipelines(known.pipelines, known.still, now_ms)
     return sorted([*found, *rejects], key=lambda problem: problem.level != BAD)
