@@ -164,7 +164,7 @@ def test_a_pipeline_that_stands_still_is_found(minutes: int, levels: list[str]) 
 def test_ids_in_the_future_are_found() -> None:
     ahead = replace(facts(b"s"), last_id=StreamID(NOW_MS + 60_000, 0))
     (problem,) = found(ahead)
-    assert (problem.level, problem.what) == (WARN, "Ids in the future")
+    assert (problem.level, problem.what) == (WARN, "Last id in the future")
     assert found(replace(ahead, last_id=StreamID(NOW_MS + 1000, 0))) == []
 
 

@@ -213,9 +213,9 @@ def problem_of_clock(facts: StreamFacts, now_ms: int) -> Problem | None:
     ahead_ms = facts.last_id.ms - now_ms
     if ahead_ms <= FUTURE_MS_MAX:
         return None
-    detail = f"The last id is {duration_text(ahead_ms)} ahead: the clock was set back, or a producer chose the id."
+    detail = f"It is {duration_text(ahead_ms)} ahead: the clock went back, or a producer chose it."
     where = harmless(facts.name)
-    return Problem(WARN, "Ids in the future", where, detail, link("stream", facts.name))
+    return Problem(WARN, "Last id in the future", where, detail, link("stream", facts.name))
 
 
 def problem_of_rejects(facts: StreamFacts, now_ms: int) -> Problem | None:
