@@ -84,7 +84,7 @@ def _group_findings(
     readers = [consumer for consumer in group.consumers if not only_keeps(consumer.name)]
     idle = [consumer for consumer in readers if consumer.idle_ms >= limits.idle_ms]
     if is_read and group.is_behind and len(idle) == len(readers):
-        lag = "an unknown number of" if group.lag is None else str(group.lag)
+        lag = "an unknown number of entries" if group.lag is None else _entries(group.lag)
         since = (
             f"its last consumer was there {duration_text(min(one.idle_ms for one in idle))} ago"
             if idle
@@ -93,7 +93,7 @@ def _group_findings(
         yield Finding(
             Severity.WARNING,
             "unread-group",
-            f"group {name} of stream {stream} has {lag} entries to read, and {since}",
+            f"group {name} of stream {stream} has {lag} to read, and {since}",
             f"start its consumers, or remove it: XGROUP DESTROY {stream} {name}",
         )
     for consumer in idle:
@@ -102,7 +102,11 @@ def _group_findings(
             yield Finding(
                 Severity.WARNING,
                 "dead-consumer",
-                f"consumer {who} of group {name}, stream {stream}, holds {consumer.pending} pending entries"
+                f"consumer {who} of group {name}, stream {stream}, holds {_entries(consumer.pending, 'pending ')}"
                 f" and was last there {duration_text(consumer.idle_ms)} ago",
                 f"let others take them over (XAUTOCLAIM {stream} {name} ...), then XGROUP DELCONSUMER",
             )
+
+
+def _entries(count: int, kind: str = "") -> str:
+    return f"{count} {kind}{'entry' if count == 1 else 'entries'}"

@@ -202,6 +202,20 @@ def test_a_user_who_may_not_look(server: PenstockServer, url: str) -> None:
     assert "not looked at: INFO was refused: " in result.stdout
 
 
+def test_of_many_findings_of_a_rule_some_are_shown(server: PenstockServer, url: str) -> None:
+    client = server.client()
+    client.xadd("orders", {"a": 1})
+    for number in range(13):
+        client.xgroup_create("orders", f"g{number:02}", id="0")
+    lines = run("--url", url).stdout.splitlines()
+    assert (
+        "warning: group g09 of stream orders has 1 entry to read, and it has no consumers" in lines
+    )
+    assert "3 more of the rule unread-group; --json lists them all" in lines
+    assert not any("g10" in line for line in lines)
+    assert run("--url", url, "--json").stdout.count("unread-group") == 13
+
+
 def test_a_password_that_is_missing_or_wrong_is_no_clean_bill() -> None:
     with running_penstock("--requirepass", "secret") as server:
         for user in ("", ":wrong@"):

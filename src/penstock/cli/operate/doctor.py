@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
 
@@ -36,6 +37,9 @@ Exit codes:
   2    the command line is wrong, or the directory cannot be read
   3    the server cannot be reached
   130  interrupted (Ctrl-C)"""
+
+
+SHOWN_MAX = 10  # of one rule, for people
 
 
 class _Patient:
@@ -130,8 +134,14 @@ def _show(findings: list[Finding], json: bool) -> None:
             about = {"severity": finding.severity.name.lower(), "rule": finding.rule}
             output.line(json_line({**about, "what": finding.what, "remedy": finding.remedy}))
         return
+    shown: Counter[str] = Counter()
     for finding in findings:
-        output.line(harmless(f"{finding.severity.name.lower()}: {finding.what}"))
-        output.line(harmless(f"    {finding.remedy}"))
+        shown[finding.rule] += 1
+        if shown[finding.rule] <= SHOWN_MAX:
+            output.line(harmless(f"{finding.severity.name.lower()}: {finding.what}"))
+            output.line(harmless(f"    {finding.remedy}"))
+    for rule, count in shown.items():
+        if count > SHOWN_MAX:
+            output.line(f"{count - SHOWN_MAX:,} more of the rule {rule}; --json lists them all")
     if not findings:
         output.line("nothing is wrong")
