@@ -102,8 +102,8 @@ def _group_findings(
             yield Finding(
                 Severity.WARNING,
                 "dead-consumer",
-                f"consumer {who} of group {name}, stream {stream}, holds {_entries(consumer.pending, 'pending ')}"
-                f" and was last there {duration_text(consumer.idle_ms)} ago",
+                f"consumer {who} of group {name}, stream {stream}, holds"
+                f" {_entries(consumer.pending, 'pending ')} and was last there {duration_text(consumer.idle_ms)} ago",
                 f"let others take them over (XAUTOCLAIM {stream} {name} ...), then XGROUP DELCONSUMER",
             )
 

@@ -76,7 +76,7 @@ def test_a_group_that_nobody_reads_and_a_dead_consumer(server: PenstockServer, u
     assert result.exit_code == 1
     found = [json.loads(line)["what"] for line in result.stdout.splitlines()]
     assert "group nobody of stream orders has 3 entries to read, and it has no consumers" in found
-    assert any(text.startswith("group packers of stream orders has 1 entries") for text in found)
+    assert any(text.startswith("group packers of stream orders has 1 entry ") for text in found)
     assert any(text.startswith(r"consumer ann\x1b[2J of group packers") for text in found)
     assert "\x1b" not in run("--url", url, "--idle", "0ms").stdout
 
