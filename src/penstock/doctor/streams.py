@@ -98,12 +98,12 @@ def _group_findings(
         )
     for consumer in idle:
         if consumer.pending:
-            who = harmless(consumer.name)
+            who, held = harmless(consumer.name), _entries(consumer.pending, "pending ")
             yield Finding(
                 Severity.WARNING,
                 "dead-consumer",
-                f"consumer {who} of group {name}, stream {stream}, holds"
-                f" {_entries(consumer.pending, 'pending ')} and was last there {duration_text(consumer.idle_ms)} ago",
+                f"consumer {who} of group {name}, stream {stream}, holds {held} and was last there"
+                f" {duration_text(consumer.idle_ms)} ago",
                 f"let others take them over (XAUTOCLAIM {stream} {name} ...), then XGROUP DELCONSUMER",
             )
 
