@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.client.xinfo import GroupInfo
 from penstock.core.stream_id import StreamID
 from penstock.human.show import harmless
 from penstock.web.design.colours import CHART_EDGE, CHART_FAINT, CHART_SERIES, CHART_TEXT
@@ -86,10 +85,11 @@ def history(title: str, groups: dict[bytes, list[Sample]], pending: bool) -> Opt
 def timeline(facts: StreamFacts, oldest: dict[bytes, PendingEntry]) -> Options:
     """The position and oldest pending entry of each group, between the stream's tail and head."""
     names = [harmless(group.name) for group in facts.groups]
-    positions = [_mark(facts, group, group.last_id, "position") for group in facts.groups]
+    rows = list(enumerate(facts.groups))
+    positions = [_mark(facts, row, group.last_id, "position") for row, group in rows]
     stuck = [
-        _mark(facts, group, oldest[group.name].id, "oldest pending")
-        for group in facts.groups
+        _mark(facts, row, oldest[group.name].id, "oldest pending")
+        for row, group in rows
         if group.name in oldest
     ]
     return {
@@ -150,7 +150,6 @@ def _range_text(name: str, rows: Sequence[tuple[float, float | None]]) -> str:
     return f"{name}: now {now}, between {min(known):,.5g} and {max(known):,.5g}"
 
 
-def _mark(facts: StreamFacts, group: GroupInfo, id_: StreamID, what: str) -> Options:
-    row = facts.groups.index(group)
-    name = f"{harmless(group.name)}, {what} {id_}"
+def _mark(facts: StreamFacts, row: int, id_: StreamID, what: str) -> Options:
+    name = f"{harmless(facts.groups[row].name)}, {what} {id_}"
     return {"name": name, "value": [place(facts, id_), row]}

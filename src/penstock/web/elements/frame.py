@@ -192,7 +192,10 @@ class PageFrame:
 
     async def keep_fresh(self, act: Act, seconds: float) -> None:
         """Call `act` now, and then at intervals as long as the page is open."""
-        if not await self._first(act):
+        is_done = await self._first(act)
+        if self._client.is_deleted:
+            return  # a program fetched the page, and the server was slow
+        if not is_done:
             ui.timer(RETRY_SECONDS, lambda: self.renew(act), once=True)
         ui.timer(seconds, lambda: self.renew(act), immediate=False)
 
@@ -203,7 +206,7 @@ class PageFrame:
             if await self.attempt(act):
                 timer.cancel()
 
-        if not await self._first(act):
+        if not await self._first(act) and not self._client.is_deleted:
             timer = ui.timer(RETRY_SECONDS, again)
 
     async def _first(self, act: Act) -> bool:
