@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from penstock.client.dead_letters import DELAYED_SUFFIX, only_keeps
 from penstock.doctor.finding import Finding, Severity
-from penstock.human.show import duration_text, harmless
+from penstock.human.show import counted, duration_text, harmless
 
 FUTURE_MS_MAX = 5000
 
@@ -84,7 +84,7 @@ def _group_findings(
     readers = [consumer for consumer in group.consumers if not only_keeps(consumer.name)]
     idle = [consumer for consumer in readers if consumer.idle_ms >= limits.idle_ms]
     if is_read and group.is_behind and len(idle) == len(readers):
-        lag = "an unknown number of entries" if group.lag is None else _entries(group.lag)
+        lag = "an unknown number of entries" if group.lag is None else counted(group.lag, "entry")
         since = (
             f"its last consumer was there {duration_text(min(one.idle_ms for one in idle))} ago"
             if idle
@@ -98,7 +98,7 @@ def _group_findings(
         )
     for consumer in idle:
         if consumer.pending:
-            who, held = harmless(consumer.name), _entries(consumer.pending, "pending ")
+            who, held = harmless(consumer.name), counted(consumer.pending, "pending entry")
             yield Finding(
                 Severity.WARNING,
                 "dead-consumer",
@@ -106,7 +106,3 @@ def _group_findings(
                 f" {duration_text(consumer.idle_ms)} ago",
                 f"let others take them over (XAUTOCLAIM {stream} {name} ...), then XGROUP DELCONSUMER",
             )
-
-
-def _entries(count: int, kind: str = "") -> str:
-    return f"{count} {kind}{'entry' if count == 1 else 'entries'}"

@@ -21,6 +21,16 @@ AXIS: Options = {
     "splitLine": {"lineStyle": {"color": CHART_FAINT}},
     "axisLine": {"lineStyle": {"color": CHART_EDGE}},
 }
+# All in one weight: ECharts would make each full minute bold.
+TIME_FORMATS: Options = {
+    "year": "{yyyy}",
+    "month": "{d} {MMM}",
+    "day": "{d} {MMM}",
+    "hour": "{HH}:{mm}",
+    "minute": "{HH}:{mm}",
+    "second": "{HH}:{mm}:{ss}",
+    "millisecond": "{HH}:{mm}:{ss}",
+}
 # Lines differ by their dashes too, for people who cannot tell the colours apart.
 DASHES: tuple[str | list[int], ...] = ("solid", [7, 4], [2, 3], [9, 3, 2, 3])
 
@@ -32,6 +42,7 @@ def lines(title: str, series: Sequence[Line], whole: bool = False) -> Options:
     """
     return {
         "animation": False,
+        "useUTC": True,  # as all times of the dashboard
         "color": list(CHART_SERIES),
         "textStyle": {"color": CHART_TEXT},
         "aria": described(f"{title} over time", [_range_text(name, rows) for name, rows in series]),
@@ -49,7 +60,7 @@ def lines(title: str, series: Sequence[Line], whole: bool = False) -> Options:
             **AXIS,
             "type": "time",
             "splitNumber": 4,
-            "axisLabel": {"hideOverlap": True, "color": CHART_TEXT},
+            "axisLabel": {"hideOverlap": True, "color": CHART_TEXT, "formatter": TIME_FORMATS},
             "splitLine": {"show": False},
         },
         "yAxis": {"type": "value", "min": 0, "minInterval": int(whole), "splitNumber": 3, **AXIS},
@@ -101,7 +112,13 @@ def timeline(facts: StreamFacts, oldest: dict[bytes, PendingEntry]) -> Options:
         "color": list(CHART_SERIES),
         "textStyle": {"color": CHART_TEXT},
         "grid": {"left": 4, "right": 16, "top": 44, "bottom": 4, "containLabel": True},
-        "legend": {"top": 0, "left": 0, "textStyle": {"color": CHART_TEXT}},
+        "legend": {
+            "top": 0,
+            "left": 0,
+            "itemWidth": 14,
+            "itemGap": 20,
+            "textStyle": {"color": CHART_TEXT},
+        },
         "tooltip": {"trigger": "item", "formatter": "{b}"},
         "xAxis": {
             **AXIS,
@@ -113,6 +130,7 @@ def timeline(facts: StreamFacts, oldest: dict[bytes, PendingEntry]) -> Options:
         "yAxis": {
             **AXIS,
             "type": "category",
+            "inverse": True,  # in the order of the table
             "data": names,
             "axisLabel": {"width": 100, "overflow": "truncate", "color": CHART_TEXT},
         },

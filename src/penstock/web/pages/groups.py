@@ -7,6 +7,7 @@ from dataclasses import replace
 from nicegui import ui
 
 from penstock.client.xinfo import GroupInfo
+from penstock.core.stream_id import SMALLEST
 from penstock.human.show import harmless, quoted, time_text
 from penstock.web import charts
 from penstock.web.board import Board
@@ -173,7 +174,7 @@ def group_cells(facts: StreamFacts, group: GroupInfo) -> TableRow:
         "pending": f"{group.pending:,}",
         "consumers": group.consumers,
         "last": str(group.last_id),
-        "time": time_text(group.last_id.ms),
+        "time": "-" if group.last_id == SMALLEST else time_text(group.last_id.ms),
         "read": "unknown" if group.entries_read is None else f"{group.entries_read:,}",
     }
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from penstock.client.xinfo import GroupInfo
 from penstock.doctor.streams import FUTURE_MS_MAX
-from penstock.human.show import duration_text, harmless, size_text
+from penstock.human.show import counted, duration_text, harmless, size_text
 from penstock.web.http.names import link
 from penstock.web.jobs.pipelines import PipelineReports, is_reject
 from penstock.web.model.facts import StreamFacts
@@ -227,7 +227,7 @@ def problem_of_rejects(facts: StreamFacts, now_ms: int) -> Problem | None:
     if not is_dead and (not is_reject(facts.last) or age_ms > REJECT_AGE_MS_MAX):
         return None
     what = "Dead letters" if is_dead else "Rejects"
-    count = "1 entry" if facts.length == 1 else f"{facts.length:,} entries"
+    count = counted(facts.length, "entry")
     detail = f"{count}, the newest {duration_text(max(0, age_ms))} old."
     return Problem(WARN, what, harmless(facts.name), detail, link("stream", facts.name))
 
