@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from penstock.web.http.names import link
+from tests.support.campaign import cells
 from tests.support.servers.dashboard import Dashboard, running_dashboard
 from tests.support.servers.penstock_server import running_penstock
 from tests.web.browser.test_every_view import assert_fits
 from tests.web.conftest import NO_UI, Visitor
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
+expect.set_options(timeout=60_000)
 
 MARKUP = b"<img src=x onerror=document.title='run'><script>document.title='run'</script>"
 NAMES = {
@@ -74,7 +76,7 @@ def looker(visitor: Visitor) -> Visitor:
     return visitor
 
 
-@pytest.mark.parametrize("name", NAMES, ids=lambda name: repr(name[:12]))
+@pytest.mark.parametrize("name", cells(list(NAMES)), ids=lambda name: repr(name[:12]))
 def test_odd_names_and_values_are_shown_as_text(
     hostile: Dashboard, looker: Visitor, name: bytes
 ) -> None:

@@ -159,11 +159,12 @@ def reports_of(found: Iterable[PipelineReport], since_ms: int) -> PipelineReport
 
 def thinned(batches: Sequence[PipelineBatch], since_ms: int) -> list[PipelineBatch]:
     """The newest batches, and before them the slowest one of each part of the time since then."""
-    step_ms = max(1, (batches[-1].at_ms - since_ms) // BATCHES_DRAWN)
+    older = [one for one in batches[:-RECENT_BATCHES] if one.at_ms >= since_ms]
+    if len(older) <= BATCHES_DRAWN:
+        return [*older, *batches[-RECENT_BATCHES:]]
+    step_ms = max(1, (older[-1].at_ms - older[0].at_ms) // BATCHES_DRAWN)
     slowest: dict[int, PipelineBatch] = {}
-    for one in batches[:-RECENT_BATCHES]:
-        if one.at_ms < since_ms:
-            continue
+    for one in older:
         known = slowest.get(one.at_ms // step_ms)
         if known is None or (one.seconds or 0) > (known.seconds or 0):
             slowest[one.at_ms // step_ms] = one

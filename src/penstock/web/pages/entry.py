@@ -30,12 +30,12 @@ def show_entry(frame: PageFrame, stream: bytes, entry: Entry, done: Done) -> Non
 
     with titled_dialog(frame, f"Entry {entry.id}", wide=True, closes=True) as dialog:
         with ui.row().classes("items-center full-width no-wrap gap-2"):
-            ui.label(f"{time_text(entry.id.ms)} (UTC)").classes("muted")
+            ui.label(time_text(entry.id.ms)).classes("muted")
             _copy_button("copy id", lambda: str(entry.id))
         _FieldList(entry.fields)
         with ui.row():
             _copy_button(
-                "copy as JSON", lambda: entry_json(stream, entry.id, entry.fields), text=True
+                "Copy as JSON", lambda: entry_json(stream, entry.id, entry.fields), text=True
             )
             if frame.may_change:
                 ui.button("Edit and resend", icon="edit", on_click=resend).props("flat no-caps")
