@@ -10,7 +10,8 @@ MONO = 'ui-monospace, "DejaVu Sans Mono", monospace'
 _TEXT = f"""
 body {{ font-size: var(--t2); line-height: 1.45; }}
 .title {{ font-size: var(--t4); font-weight: 600; line-height: 1.3; }}
-.title.wrap {{ display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 3; overflow: hidden; }}
+.title.wrap {{ display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 3;
+  overflow: hidden; }}
 .subtitle {{ font-size: var(--t3); font-weight: 600; }}
 .small {{ font-size: var(--t1); }}
 .muted {{ color: var(--muted); }}
