@@ -31,7 +31,8 @@ _FRAME = """
 .bar { background: var(--card); color: var(--text); border-bottom: 1px solid var(--hairline);
   box-shadow: none; padding: var(--s2) var(--s4); gap: var(--s2); min-height: 48px; }
 .bar .q-field__control, .bar .q-field__native, .bar .q-field__append { min-height: 32px; height: 32px; }
-.brand { white-space: nowrap; overflow: hidden; min-width: 0; font-size: var(--t3); font-weight: 700; letter-spacing: .02em; }
+.brand { white-space: nowrap; overflow: hidden; min-width: 0; font-size: var(--t3); font-weight: 700;
+  letter-spacing: .02em; }
 .chip { font-size: var(--t1); padding: 1px var(--s2); border-radius: 99px; white-space: nowrap;
   margin-right: var(--s2); }
 .side { background: var(--card); border-right: 1px solid var(--hairline); padding: var(--s3) var(--s2); }
