@@ -29,7 +29,7 @@ from penstock.web.model.structure import (
     trims,
 )
 
-LEVEL_REM, LEAF_REM = 11, 13  # room for the labels of a level of the tree, and of its leaves
+LEVEL_REM, LEAF_REM = 13, 13  # room for the labels of a level of the tree, and of its leaves
 
 NODE_COLUMNS = [
     DataColumn("id", "node"),
