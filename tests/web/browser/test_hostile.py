@@ -44,8 +44,8 @@ def fill(client: Any) -> None:
         pipeline.execute_command("XGROUP", "CREATE", name, name, "0")
         words = ("GROUP", name, name, "COUNT", 2, "STREAMS", name, ">")
         pipeline.execute_command("XREADGROUP", *words)
-    for word in WORDS:
-        pipeline.execute_command("XADD", "huge", "*", "value", word)
+    for number, word in enumerate(WORDS):
+        pipeline.execute_command("XADD", f"huge:{number}", "*", "value", word)
     wide = [part for number in range(FIELDS) for part in (f"field{number}", number)]
     pipeline.execute_command("XADD", "wide", "*", *wide)
     pipeline.execute_command("XADD", "crowd", "*", "n", 1)
@@ -108,14 +108,11 @@ def test_a_list_of_odd_names_fits(hostile: Dashboard, looker: Visitor) -> None:
 
 
 def test_huge_values_and_wide_entries_are_cut(hostile: Dashboard, looker: Visitor) -> None:
-    page = looker.goto(hostile, "/stream?name=huge")
-    expect(page.locator("tbody tr")).to_have_count(len(WORDS))
+    page = looker.page
     for number in range(len(WORDS)):
-        page.locator("tbody button.open").nth(number).click()
-        dialog = page.get_by_role("dialog")
-        expect(dialog).to_contain_text("value")
-        page.keyboard.press("Escape")
-        expect(dialog).to_have_count(0)
+        looker.goto(hostile, f"/stream?name=huge:{number}")
+        page.locator("tbody button.open").click()
+        expect(page.get_by_role("dialog")).to_contain_text("bytes")
     looker.goto(hostile, "/stream?name=wide")
     page.locator("tbody button.open").first.click()
     expect(page.get_by_role("dialog")).to_contain_text("field99")

@@ -111,8 +111,9 @@ class PageFrame:
             choice.props('dense borderless options-dense aria-label="time range of charts"')
             choice.tooltip("time range of charts")
         if self.may_change:
-            ui.label("writes allowed").classes("writes chip gt-xs")
-            ui.label("writes").classes("writes chip lt-sm").tooltip("writes allowed")
+            with ui.element("span").classes("writes chip").tooltip("changes can be made here"):
+                ui.label("writes allowed").classes("gt-xs")
+                ui.label("writes").classes("lt-sm")
         elif self.current_session().role is Role.VIEWER:
             ui.label("viewer").classes("viewer chip").tooltip(
                 "you see everything and change nothing"
