@@ -29,9 +29,9 @@ NAMES = {
     b" ": "",
     b"": "",
 }
-GROUPS = 2000
-FIELDS = 20_000
-HUGE_BYTES = 8 << 20
+GROUPS = 300
+FIELDS = 5000
+HUGE_BYTES = 2 << 20
 WORDS = [b"z" * HUGE_BYTES, b"[" * 100_000, b'{"a":' * 3000 + b"1" + b"}" * 3000, b'{"n":1e999}']
 
 
@@ -118,7 +118,7 @@ def test_huge_values_and_wide_entries_are_cut(hostile: Dashboard, looker: Visito
     expect(page.get_by_role("dialog")).to_contain_text("field99")
 
 
-def test_of_thousands_of_groups_some_are_shown_and_all_are_found(
+def test_of_hundreds_of_groups_some_are_shown_and_all_are_found(
     hostile: Dashboard, looker: Visitor
 ) -> None:
     page = looker.goto(hostile, "/groups?name=crowd")
