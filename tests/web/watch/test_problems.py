@@ -152,6 +152,8 @@ def test_a_pipeline_that_failed_is_found() -> None:
     assert (problem.level, problem.what, problem.where) == (BAD, "Pipeline failed", "shop")
     assert problem.detail.startswith("silver, 2m")
     assert problem.href == "pipeline?only=shop"
+    old = PipelineFailure("shop", "silver", NOW_MS - 8 * 24 * 3_600_000, "disk full")
+    assert found(pipelines=PipelineReports([], [old])) == []
 
 
 @pytest.mark.parametrize(("minutes", "levels"), [(4, []), (6, [WARN]), (31, [BAD])])

@@ -20,7 +20,7 @@ from penstock.web.model.history import GroupHistory, Sample
 from penstock.web.watch.figures import REPLICAS_GONE
 from penstock.web.watch.group_watch import WatchedGroup
 from penstock.web.watch.info import Info, number_of, parts_of, share_of
-from penstock.web.watch.pipeline_watch import StillQuery
+from penstock.web.watch.pipeline_watch import GONE_MS, StillQuery
 from penstock.web.watch.thresholds import (
     BAD,
     CLIENT_SHARE,
@@ -162,6 +162,8 @@ def problems_of_pipelines(
 ) -> Iterator[Problem]:
     """Pipelines that an error has stopped, and those that stand still."""
     for failure in reports.failures:
+        if now_ms - failure.at_ms > GONE_MS:
+            continue
         ago = duration_text(max(0, now_ms - failure.at_ms))
         yield Problem(
             BAD,
