@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -11,8 +12,10 @@ from prometheus_client.parser import text_string_to_metric_families
 pytest.importorskip("pyspark")
 
 from penstock.cli.pipeline_metrics import PipelineMetrics
+from penstock.core.stream_id import StreamID
 from penstock.errors import ConfigError
 from penstock.spark.pipeline.progress import BatchRecord
+from penstock.spark.source.offsets import Offset, Position
 
 
 def record(output: str, read: int, lag: int | None, seconds: float = 0.3) -> BatchRecord:
@@ -40,6 +43,26 @@ def test_batches_are_counted_by_output() -> None:
     assert ("penstock_pipeline_lag", "gold", None) not in samples
     assert samples["penstock_pipeline_batch_seconds_bucket", "main", "0.5"] == 1
     assert samples["penstock_pipeline_batch_seconds_count", "main", None] == 2
+
+
+def test_the_lag_is_that_of_the_scrape() -> None:
+    asked: list[Offset] = []
+
+    def lag_of(end: Offset) -> int | None:
+        asked.append(end)
+        return 40 if end.streams else None
+
+    ends = {"main": Offset({"orders": Position(StreamID(5, 0), 7)}), "gold": Offset({})}
+    with PipelineMetrics("shop", 0, lag_of=lag_of) as metrics:
+        for output, query in (("bronze", "main"), ("silver", "main"), ("gold", "gold")):
+            metrics.take(replace(record(output, 1, 0), query=query, end=ends[query]))
+        text = metrics.text()
+    lines = text.splitlines()
+    for output in ("bronze", "silver"):
+        assert f'penstock_pipeline_lag{{pipeline="shop",output="{output}"}} 40' in lines
+        assert f'last_batch_timestamp_seconds{{pipeline="shop",output="{output}"}} ' in text
+    assert not any("lag" in line and "gold" in line for line in lines)  # unknown
+    assert len(asked) == 2  # once for each query
 
 
 def test_a_pipeline_is_ready_when_batches_may_come() -> None:

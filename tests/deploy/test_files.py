@@ -94,8 +94,9 @@ WORKER = {f"penstock_work_{name}" for name in ("outcomes_total", "held", "attemp
 WITH_TLS = {"penstock_tls_expiry_timestamp_seconds"}  # tests/server/net/test_tls.py
 # tests/cli/test_pipeline_metrics.py
 PIPELINE = {
-    f"penstock_pipeline_{name}" for name in ("read_total", "late_total", "lag", "batch_seconds")
-}
+    f"penstock_pipeline_{name}"
+    for name in ("read_total", "late_total", "lag", "pending", "batch_seconds")
+} | {"penstock_pipeline_last_batch_timestamp_seconds"}
 
 
 def dashboard_names() -> set[str]:

@@ -12,6 +12,7 @@ from penstock.human.show import (
     TIME_MS_MAX,
     age_text,
     binary_fields,
+    counted,
     duration_text,
     fields_text,
     harmless,
@@ -115,3 +116,9 @@ def test_sizes_have_units() -> None:
         "5.0 GB",
         "7.0 TB",
     ]
+
+
+def test_one_of_something_is_not_many() -> None:
+    assert counted(1, "entry") == "1 entry"
+    assert counted(0, "entry") == "0 entries"
+    assert counted(1234, "dead consumer") == "1,234 dead consumers"

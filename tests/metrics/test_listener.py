@@ -18,13 +18,17 @@ async def good() -> Answer:
     return Answer("fine\n")
 
 
+async def long() -> Answer:
+    return Answer([b"piece %d\n" % number for number in range(3)])
+
+
 async def bad() -> Answer:
     raise ValueError("a fault")
 
 
 @pytest.fixture
 def served() -> Iterator[ThreadedListener]:
-    made = ThreadedListener({"/good": good, "/bad": bad}, 0)
+    made = ThreadedListener({"/good": good, "/long": long, "/bad": bad}, 0)
     yield made
     made.close()
 
@@ -48,7 +52,8 @@ def send(served: ThreadedListener, data: bytes) -> bytes:
 def test_paths_are_answered(served: ThreadedListener, caplog: pytest.LogCaptureFixture) -> None:
     assert ask(served, "GET", "/good") == (200, b"fine\n")
     assert ask(served, "GET", "/good?a=1") == (200, b"fine\n")
-    assert ask(served, "GET", "/other") == (404, b"not found; there are /bad, /good\n")
+    assert ask(served, "GET", "/long") == (200, b"piece 0\npiece 1\npiece 2\n")
+    assert ask(served, "GET", "/other") == (404, b"not found; there are /bad, /good, /long\n")
     assert ask(served, "POST", "/good")[0] == 405
     assert ask(served, "GET", "/bad") == (500, b"failed; see the log\n")
     assert "cannot answer /bad: a fault" in caplog.text

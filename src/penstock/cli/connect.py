@@ -18,7 +18,7 @@ import redis
 import typer
 from redis.exceptions import MasterDownError
 
-from penstock.cli.terminal.outcome import Failure, Unreachable, say
+from penstock.cli.terminal.outcome import Failure, LoginRefused, Unreachable, say
 from penstock.client.address import BadUrl, ServerUrl, parse_url
 from penstock.client.bounded_replies import understood
 from penstock.client.replies import Reply, number, parts
@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 CONNECT_SECONDS_MAX = 10
 REPLY_SECONDS_MAX = 30
+LOGIN_HINT = "The password is a part of the URL: redis://:PASSWORD@host:port"
 BLOCK_MS = 5000  # well below REPLY_SECONDS_MAX, the limit for a server that sends nothing
 RETRY_PAUSE_SECONDS = 0.2
 
@@ -102,7 +103,7 @@ class ServerConnection:
         """The server's clock, or the local one if the user may not run TIME."""
         try:
             reply = self.ask("TIME")
-        except Unreachable:
+        except (Unreachable, LoginRefused):
             raise
         except Failure:
             return time.time_ns() // 1_000_000
@@ -114,8 +115,10 @@ class ServerConnection:
         while True:
             try:
                 result = understood(act)
-            except redis.AuthenticationError:
-                raise  # the server answered, although redis-py derives this from ConnectionError
+            except redis.AuthenticationError as error:
+                # The server answered, although redis-py derives this from ConnectionError.
+                why = str(error).rstrip(".")
+                raise LoginRefused(f"{self.name} refuses the login: {why}. {LOGIN_HINT}") from None
             except (*_GONE, redis.ResponseError) as error:
                 is_gone = isinstance(error, _GONE)
                 if not is_gone and not _is_of_former_primary(error):

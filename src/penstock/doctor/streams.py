@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from penstock.client.dead_letters import DELAYED_SUFFIX, only_keeps
 from penstock.doctor.finding import Finding, Severity
-from penstock.human.show import duration_text, harmless
+from penstock.human.show import counted, duration_text, harmless
 
 FUTURE_MS_MAX = 5000
 
@@ -84,7 +84,7 @@ def _group_findings(
     readers = [consumer for consumer in group.consumers if not only_keeps(consumer.name)]
     idle = [consumer for consumer in readers if consumer.idle_ms >= limits.idle_ms]
     if is_read and group.is_behind and len(idle) == len(readers):
-        lag = "an unknown number of" if group.lag is None else str(group.lag)
+        lag = "an unknown number of entries" if group.lag is None else counted(group.lag, "entry")
         since = (
             f"its last consumer was there {duration_text(min(one.idle_ms for one in idle))} ago"
             if idle
@@ -93,16 +93,16 @@ def _group_findings(
         yield Finding(
             Severity.WARNING,
             "unread-group",
-            f"group {name} of stream {stream} has {lag} entries to read, and {since}",
+            f"group {name} of stream {stream} has {lag} to read, and {since}",
             f"start its consumers, or remove it: XGROUP DESTROY {stream} {name}",
         )
     for consumer in idle:
         if consumer.pending:
-            who = harmless(consumer.name)
+            who, held = harmless(consumer.name), counted(consumer.pending, "pending entry")
             yield Finding(
                 Severity.WARNING,
                 "dead-consumer",
-                f"consumer {who} of group {name}, stream {stream}, holds {consumer.pending} pending entries"
-                f" and was last there {duration_text(consumer.idle_ms)} ago",
+                f"consumer {who} of group {name}, stream {stream}, holds {held} and was last there"
+                f" {duration_text(consumer.idle_ms)} ago",
                 f"let others take them over (XAUTOCLAIM {stream} {name} ...), then XGROUP DELCONSUMER",
             )

@@ -138,6 +138,12 @@ def time_or_none(ms: int) -> str | None:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def counted(count: int, what: str) -> str:
+    """`1 entry` or `1,234 nodes`."""
+    many = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"{count:,} {what if count == 1 else many}"
+
+
 def time_text(ms: int) -> str:
     return time_or_none(ms) or NO_TIME
 

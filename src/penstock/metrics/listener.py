@@ -28,23 +28,24 @@ PLAIN = "text/plain; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a request."""
+    """The answer to a request. A long text is in encoded pieces, which are sent one by one."""
 
-    text: str
+    text: str | Sequence[bytes]
     status: HTTPStatus = HTTPStatus.OK
     content_type: str = PLAIN
 
-    def encoded(self) -> bytes:
+    def pieces(self) -> Sequence[bytes]:
         """As HTTP."""
-        body = self.text.encode(errors="replace")
+        text = self.text
+        body = [text.encode(errors="replace")] if isinstance(text, str) else text
         head = (
             f"HTTP/1.1 {self.status.value} {self.status.phrase}",
             f"Content-Type: {self.content_type}",
-            f"Content-Length: {len(body)}",
+            f"Content-Length: {sum(map(len, body))}",
             "Cache-Control: no-store",
             "Connection: close",
         )
-        return "\r\n".join((*head, "", "")).encode() + body
+        return ["\r\n".join((*head, "", "")).encode(), *body]
 
 
 def readiness(reasons: Sequence[str]) -> Answer:
@@ -116,8 +117,7 @@ class HttpListener:
                     answer = Answer("too many connections\n", HTTPStatus.SERVICE_UNAVAILABLE)
                 else:
                     answer = await self._answer(reader, only_loopback)
-                writer.write(answer.encoded())
-                await asyncio.wait_for(writer.drain(), ANSWER_SECONDS_MAX)
+                await asyncio.wait_for(_send(writer, answer.pieces()), ANSWER_SECONDS_MAX)
         finally:
             self._open -= 1
             writer.close()
@@ -140,6 +140,14 @@ class HttpListener:
         except Exception as error:  # noqa: BLE001 - a scrape must not end the process
             self._on_error(found, error)
             return Answer("failed; see the log\n", HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+async def _send(writer: asyncio.StreamWriter, pieces: Sequence[bytes]) -> None:
+    """Send pieces, and let the event loop do other work between them."""
+    for piece in pieces:
+        writer.write(piece)
+        await writer.drain()
+        await asyncio.sleep(0)
 
 
 def listening_socket(port: int, bind: str = BIND_DEFAULT) -> socket.socket:

@@ -74,15 +74,19 @@ class Page:
         self.family(name, COUNTER, meaning).add(value)
 
     def pieces(self) -> Iterator[str]:
-        """The page in pieces of some thousand characters, for callers that must not take long at a time."""
+        """The page in pieces of some thousand characters, for callers that must not take long at a time.
+
+        Lines are freed as they are taken, for the same reason: the page is empty afterwards.
+        """
         for family in self._families:
             lines = family.lines()
-            for start in range(0, len(lines), PIECE_LINES):
-                yield "\n".join((*lines[start : start + PIECE_LINES], ""))
+            while lines:
+                yield "\n".join((*lines[:PIECE_LINES], ""))
+                del lines[:PIECE_LINES]
 
     def text(self) -> str:
         """The whole page."""
-        return "".join(self.pieces())
+        return "".join(f"{line}\n" for family in self._families for line in family.lines())
 
 
 def _shown(labels: dict[str, str]) -> str:

@@ -17,7 +17,8 @@ from penstock.web.server.named import NamedServer
 from penstock.web.watch.archive import HistoryArchive
 from penstock.web.watch.figures import ServerFigures
 from penstock.web.watch.group_watch import GroupWatch
-from penstock.web.watch.problems import Problem, find_problems
+from penstock.web.watch.pipeline_watch import PipelineWatch
+from penstock.web.watch.problems import Collected, Problem, find_problems
 from penstock.web.watch.recorder import Recorder
 from penstock.web.watch.thresholds import WARN
 
@@ -69,6 +70,7 @@ class Board:
         self.catalogue = StreamCatalogue(self.server, self.history, len(settings.servers))
         self.figures = ServerFigures(self.server, self.catalogue)
         self.watch = GroupWatch(self.server, self.catalogue)
+        self.pipelines = PipelineWatch(self.server, self.catalogue)
         state = settings.state
         archive = None if state is None else HistoryArchive(state, self._archive_key(server.url))
         self.recorder = Recorder(archive, self.catalogue, self.figures, self.history)
@@ -85,13 +87,21 @@ class Board:
             "the catalogue of streams": self.catalogue.run,
             "the key figures": self.figures.run,
             "the watch over groups": self.watch.run,
+            "the watch over pipelines": self.pipelines.run,
             "the history": self.recorder.run,
         }
 
     def problems(self, now_ms: int) -> list[Problem]:
         """What is wrong now, as far as the background work has found it."""
-        facts = self.catalogue.all_facts()
-        found = find_problems(self.figures.info, self.watch.groups, facts, self.history, now_ms)
+        known = Collected(
+            info=self.figures.info,
+            watched=self.watch.groups,
+            streams=self.catalogue.all_facts(),
+            history=self.history,
+            pipelines=self.pipelines.recent,
+            still=self.pipelines.still,
+        )
+        found = find_problems(known, now_ms)
         if self.recorder.problem:
             detail = harmless(self.recorder.problem)
             found.append(Problem(WARN, "No history", "dashboard", detail, ""))

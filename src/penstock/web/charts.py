@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.client.xinfo import GroupInfo
 from penstock.core.stream_id import StreamID
 from penstock.human.show import harmless
 from penstock.web.design.colours import CHART_EDGE, CHART_FAINT, CHART_SERIES, CHART_TEXT
@@ -22,6 +21,16 @@ AXIS: Options = {
     "splitLine": {"lineStyle": {"color": CHART_FAINT}},
     "axisLine": {"lineStyle": {"color": CHART_EDGE}},
 }
+# All in one weight: ECharts would make each full minute bold.
+TIME_FORMATS: Options = {
+    "year": "{yyyy}",
+    "month": "{d} {MMM}",
+    "day": "{d} {MMM}",
+    "hour": "{HH}:{mm}",
+    "minute": "{HH}:{mm}",
+    "second": "{HH}:{mm}:{ss}",
+    "millisecond": "{HH}:{mm}:{ss}",
+}
 # Lines differ by their dashes too, for people who cannot tell the colours apart.
 DASHES: tuple[str | list[int], ...] = ("solid", [7, 4], [2, 3], [9, 3, 2, 3])
 
@@ -33,6 +42,7 @@ def lines(title: str, series: Sequence[Line], whole: bool = False) -> Options:
     """
     return {
         "animation": False,
+        "useUTC": True,  # as all times of the dashboard
         "color": list(CHART_SERIES),
         "textStyle": {"color": CHART_TEXT},
         "aria": described(f"{title} over time", [_range_text(name, rows) for name, rows in series]),
@@ -50,7 +60,7 @@ def lines(title: str, series: Sequence[Line], whole: bool = False) -> Options:
             **AXIS,
             "type": "time",
             "splitNumber": 4,
-            "axisLabel": {"hideOverlap": True, "color": CHART_TEXT},
+            "axisLabel": {"hideOverlap": True, "color": CHART_TEXT, "formatter": TIME_FORMATS},
             "splitLine": {"show": False},
         },
         "yAxis": {"type": "value", "min": 0, "minInterval": int(whole), "splitNumber": 3, **AXIS},
@@ -86,10 +96,11 @@ def history(title: str, groups: dict[bytes, list[Sample]], pending: bool) -> Opt
 def timeline(facts: StreamFacts, oldest: dict[bytes, PendingEntry]) -> Options:
     """The position and oldest pending entry of each group, between the stream's tail and head."""
     names = [harmless(group.name) for group in facts.groups]
-    positions = [_mark(facts, group, group.last_id, "position") for group in facts.groups]
+    rows = list(enumerate(facts.groups))
+    positions = [_mark(facts, row, group.last_id, "position") for row, group in rows]
     stuck = [
-        _mark(facts, group, oldest[group.name].id, "oldest pending")
-        for group in facts.groups
+        _mark(facts, row, oldest[group.name].id, "oldest pending")
+        for row, group in rows
         if group.name in oldest
     ]
     return {
@@ -101,7 +112,13 @@ def timeline(facts: StreamFacts, oldest: dict[bytes, PendingEntry]) -> Options:
         "color": list(CHART_SERIES),
         "textStyle": {"color": CHART_TEXT},
         "grid": {"left": 4, "right": 16, "top": 44, "bottom": 4, "containLabel": True},
-        "legend": {"top": 0, "left": 0, "textStyle": {"color": CHART_TEXT}},
+        "legend": {
+            "top": 0,
+            "left": 0,
+            "itemWidth": 14,
+            "itemGap": 20,
+            "textStyle": {"color": CHART_TEXT},
+        },
         "tooltip": {"trigger": "item", "formatter": "{b}"},
         "xAxis": {
             **AXIS,
@@ -113,6 +130,7 @@ def timeline(facts: StreamFacts, oldest: dict[bytes, PendingEntry]) -> Options:
         "yAxis": {
             **AXIS,
             "type": "category",
+            "inverse": True,  # in the order of the table
             "data": names,
             "axisLabel": {"width": 100, "overflow": "truncate", "color": CHART_TEXT},
         },
@@ -150,7 +168,6 @@ def _range_text(name: str, rows: Sequence[tuple[float, float | None]]) -> str:
     return f"{name}: now {now}, between {min(known):,.5g} and {max(known):,.5g}"
 
 
-def _mark(facts: StreamFacts, group: GroupInfo, id_: StreamID, what: str) -> Options:
-    row = facts.groups.index(group)
-    name = f"{harmless(group.name)}, {what} {id_}"
+def _mark(facts: StreamFacts, row: int, id_: StreamID, what: str) -> Options:
+    name = f"{harmless(facts.groups[row].name)}, {what} {id_}"
     return {"name": name, "value": [place(facts, id_), row]}

@@ -76,7 +76,7 @@ def test_a_group_that_nobody_reads_and_a_dead_consumer(server: PenstockServer, u
     assert result.exit_code == 1
     found = [json.loads(line)["what"] for line in result.stdout.splitlines()]
     assert "group nobody of stream orders has 3 entries to read, and it has no consumers" in found
-    assert any(text.startswith("group packers of stream orders has 1 entries") for text in found)
+    assert any(text.startswith("group packers of stream orders has 1 entry ") for text in found)
     assert any(text.startswith(r"consumer ann\x1b[2J of group packers") for text in found)
     assert "\x1b" not in run("--url", url, "--idle", "0ms").stdout
 
@@ -200,6 +200,30 @@ def test_a_user_who_may_not_look(server: PenstockServer, url: str) -> None:
     client.acl_deluser("guest")
     assert "not looked at: CONFIG was refused: " in result.stdout
     assert "not looked at: INFO was refused: " in result.stdout
+
+
+def test_of_many_findings_of_a_rule_some_are_shown(server: PenstockServer, url: str) -> None:
+    client = server.client()
+    client.xadd("orders", {"a": 1})
+    for number in range(13):
+        client.xgroup_create("orders", f"g{number:02}", id="0")
+    lines = run("--url", url).stdout.splitlines()
+    assert (
+        "warning: group g09 of stream orders has 1 entry to read, and it has no consumers" in lines
+    )
+    assert "3 more of the rule unread-group; --json lists them all" in lines
+    assert not any("g10" in line for line in lines)
+    assert run("--url", url, "--json").stdout.count("unread-group") == 13
+
+
+def test_a_password_that_is_missing_or_wrong_is_no_clean_bill() -> None:
+    with running_penstock("--requirepass", "secret") as server:
+        for user in ("", ":wrong@"):
+            result = run("--url", f"redis://{user}127.0.0.1:{server.port}/0")
+            assert result.exit_code == 1
+            assert "refuses the login" in result.stderr
+            assert result.stdout == ""
+        assert run("--url", f"redis://:secret@127.0.0.1:{server.port}/0").stdout
 
 
 def test_a_server_that_is_away() -> None:

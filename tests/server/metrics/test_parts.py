@@ -11,6 +11,7 @@ from tests.support.servers.connections import ServerBench
 from tests.support.servers.loops import run_apart
 
 STREAMS = 300
+GROUPS = 300
 STEP_US = 100
 
 
@@ -51,6 +52,28 @@ def test_other_work_runs_between_two_parts() -> None:
     assert text.count("penstock_stream_length{") == STREAMS
     steps = STREAMS + STREAMS // KEYS_AT_ONCE  # at least: each reads the clock
     assert turns >= steps * STEP_US // PART_US_MAX
+
+
+def test_the_groups_of_one_stream_are_visited_in_parts() -> None:
+    bench = ServerBench()
+    client = bench.connect()
+    client.reply("XADD s 1-0 k v")
+    for number in range(GROUPS):
+        client.reply(f"XGROUP CREATE s g{number:03} 0")
+
+    async def scrape_while_groups_change() -> str:
+        page, pace = Page(), Pace(StepClock())
+        collecting = asyncio.create_task(add_streams(page, bench.server, STREAMS, pace))
+        while not collecting.done():
+            client.reply(f"XGROUP DESTROY s g{2 * pace.parts:03}")
+            client.reply(f"XGROUP CREATE s h{pace.parts:03} 0")
+            await asyncio.sleep(0)
+        assert pace.parts >= GROUPS // 2 * STEP_US // PART_US_MAX
+        return page.text()
+
+    text = run_apart(scrape_while_groups_change())
+    lags = [line for line in text.splitlines() if line.startswith("penstock_group_lag{")]
+    assert GROUPS // 2 <= len(lags) == len(set(lags))
 
 
 def test_streams_may_come_and_go_between_two_parts() -> None:

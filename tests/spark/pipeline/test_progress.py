@@ -79,6 +79,7 @@ def test_a_record_has_the_numbers_of_its_batch() -> None:
         "duplicates": 0,
         "query": "silver",
         "source": "a",
+        "ends": "100-0",
     }
     assert found.end == offset(("a", 100))
 

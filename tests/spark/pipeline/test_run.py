@@ -175,9 +175,12 @@ def test_every_entry_is_archived_and_valid_or_rejected(
 
     (group,) = server.client.xinfo_groups("orders")
     assert (group["name"], group["pending"]) == (b"lake", 0)
-    published = server.client.xrange("penstock:metrics")
-    assert len(published) == len(records)
-    assert {fields[b"output"].decode() for _, fields in published} == set(first.outputs)
+    published = [fields for _, fields in server.client.xrange("penstock:metrics")]
+    batches = [fields for fields in published if b"batch" in fields]
+    assert len(batches) == len(records)
+    assert {fields[b"output"].decode() for fields in batches} == set(first.outputs)
+    runs = [fields[b"run"] for fields in published if b"run" in fields]
+    assert runs == 2 * [b"started", b"ended"]
 
 
 def test_a_value_that_cannot_name_a_directory_is_rejected(

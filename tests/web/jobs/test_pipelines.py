@@ -6,19 +6,30 @@ from penstock.client.replies import Entry
 from penstock.core.stream_id import StreamID
 from penstock.web.jobs.flow import flows_of
 from penstock.web.jobs.pipelines import (
+    BATCHES_DRAWN,
     QUIET_MS,
+    RECENT_BATCHES,
+    PipelineBatch,
     PipelineReports,
     Rejects,
     parse_batch_or_none,
     reason_of,
     reject_streams,
     rejects_of,
-    reports_of,
+    thinned,
 )
 from penstock.web.model.catalogue import StreamCatalogue
 from penstock.web.model.history import GroupHistory
 from penstock.web.server.asking import ServerClient
+from penstock.web.watch.pipeline_watch import PipelineWatch
 from tests.web.conftest import Live
+
+
+async def reports_of(server: ServerClient, seconds: int = 0) -> PipelineReports:
+    """What a fresh dashboard knows about pipelines."""
+    watch = PipelineWatch(server, StreamCatalogue(server, GroupHistory()))
+    await watch.look()
+    return watch.reports(await server.now_ms(), seconds)
 
 
 def test_the_newest_batch_of_each_output_is_its_state(live: Live) -> None:
@@ -87,7 +98,7 @@ def test_a_busy_pipeline_does_not_hide_a_slow_one(live: Live) -> None:
         at_ms = now_ms - 60_000 * minute
         told = {"pipeline": "slow", "output": "silver", "batch": 50 - minute, "rows": 1}
         pipeline.xadd("penstock:metrics", told, id=f"{at_ms}-0")
-        for number in range(20):
+        for number in range(100):  # a hundred reports behind it in the same minute
             told = {"pipeline": "busy", "output": "silver", "batch": number, "rows": 1}
             pipeline.xadd("penstock:metrics", told, id=f"{at_ms + 1 + number}-0")
     pipeline.execute()
@@ -98,7 +109,36 @@ def test_a_busy_pipeline_does_not_hide_a_slow_one(live: Live) -> None:
 
     assert batches(3600) == list(range(50))
     assert batches(0) == list(range(21, 50))
-    assert batches(600) == list(range(27, 50))  # the newest reports are always read
+    assert batches(60) == list(range(40, 50))  # the newest batches are always there
+
+
+def test_a_long_history_keeps_its_slowest_batches() -> None:
+    batches = [
+        PipelineBatch("p", "o", number, 1000 * number, 1, None, 9.0 if number == 7 else 0.1, 0, 0)
+        for number in range(20 * BATCHES_DRAWN)
+    ]
+    found = thinned(batches, 0)
+    assert BATCHES_DRAWN <= len(found) <= BATCHES_DRAWN + RECENT_BATCHES + 1
+    assert [one.batch for one in found] == sorted({one.batch for one in found})
+    assert batches[7] in found
+    assert found[-RECENT_BATCHES:] == batches[-RECENT_BATCHES:]
+    assert thinned(batches[:3], 10**9) == batches[:3]
+
+
+def test_a_run_that_was_ended_is_not_quiet(live: Live) -> None:
+    told = {"pipeline": "shop", "output": "silver", "batch": 1, "rows": 1}
+    live.client.xadd("penstock:metrics", {"pipeline": "shop", "run": "started"})
+    live.client.xadd("penstock:metrics", told)
+
+    def state() -> str:
+        (output,) = live.ask(reports_of).outputs
+        return output.state(output.last.at_ms + QUIET_MS)
+
+    assert state() == "quiet"
+    live.client.xadd("penstock:metrics", {"pipeline": "shop", "run": "ended"})
+    assert state() == "ended"
+    live.client.xadd("penstock:metrics", {"pipeline": "shop", "run": "started"})
+    assert state() == "quiet"
 
 
 def test_without_pipelines_there_are_no_outputs(live: Live) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.client.xinfo import ConsumerInfo
+from penstock.client.xinfo import ConsumerInfo, GroupInfo
 from penstock.core.stream_id import StreamID
 from penstock.web.charts import history as history_chart
 from penstock.web.charts import timeline
@@ -11,6 +11,7 @@ from penstock.web.model.groups import (
     CONSUMERS_SHOWN_MAX,
     DEAD_IDLE_MS,
     Holder,
+    busiest,
     consumer_state,
     consumers_of,
     foremost,
@@ -31,6 +32,18 @@ def held(live: Live) -> tuple[StreamFacts, list[Holder]]:
         return facts, holders(facts, await oldest_pending(server, facts))
 
     return live.ask(run)
+
+
+def test_of_many_groups_those_with_the_largest_lags_are_shown() -> None:
+    lags = [3, None, 7, 0, 7]
+    groups = [
+        GroupInfo(f"g{number}".encode(), 1, 5 - number, StreamID(1, 0), 1, lag)
+        for number, lag in enumerate(lags)
+    ]
+    assert busiest(groups, "", 5) == groups
+    assert [one.name for one in busiest(groups, "", 2)] == [b"g2", b"g4"]
+    assert [one.name for one in busiest(groups, "", 4)] == [b"g0", b"g1", b"g2", b"g4"]
+    assert [one.name for one in busiest(groups, "G3", 2)] == [b"g3"]
 
 
 def stream(live: Live, count: int = 10) -> None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from penstock.client.replies import Entry
 from penstock.client.xinfo import ConsumerInfo, GroupInfo
 from penstock.core.stream_id import SMALLEST, StreamID
+from penstock.web.jobs.pipelines import PipelineFailure, PipelineReports
 from penstock.web.model.facts import StreamFacts
 from penstock.web.model.history import GroupHistory, Sample
 from penstock.web.watch.group_watch import WatchedGroup
 from penstock.web.watch.info import parse_info
-from penstock.web.watch.problems import Problem, find_problems, growth_of
+from penstock.web.watch.pipeline_watch import StillQuery
+from penstock.web.watch.problems import Collected, Problem, find_problems, growth_of
 from penstock.web.watch.thresholds import BAD, LAG, WARN, Threshold, marked
 
 NOW_MS = 1_700_000_000_000
+NO_REPORTS = PipelineReports([], [])
 DEAD = ConsumerInfo(b"ann", 7, 10**7, 10**7)
 
 
@@ -32,9 +37,19 @@ def found(
     info: str = "",
     watched: tuple[WatchedGroup, ...] = (),
     history: GroupHistory | None = None,
+    pipelines: PipelineReports = NO_REPORTS,
+    still: tuple[StillQuery, ...] = (),
 ) -> list[Problem]:
     return find_problems(
-        parse_info(info.encode()), watched, streams, history or GroupHistory(), NOW_MS
+        Collected(
+            info=parse_info(info.encode()),
+            watched=watched,
+            streams=streams,
+            history=history or GroupHistory(),
+            pipelines=pipelines,
+            still=still,
+        ),
+        NOW_MS,
     )
 
 
@@ -56,6 +71,7 @@ def found(
         ("penstock_disk_free_bytes:14\r\npenstock_disk_bytes:100", WARN, "Disk nearly full"),
         ("penstock_disk_free_bytes:4\r\npenstock_disk_bytes:100", BAD, "Disk nearly full"),
         ("penstock_fsync_usec:34000", WARN, "Slow disk"),
+        ("replicas_gone:1", WARN, "A replica is gone"),
         ("connected_clients:80\r\nmaxclients:100", WARN, "Clients: 80% of the limit"),
     ],
 )
@@ -128,6 +144,30 @@ def test_dead_letters_always_wait_and_rejects_for_an_hour() -> None:
     assert [one.what for one in found(facts(b"s:dead", last=entry(day)))] == ["Dead letters"]
     assert [one.what for one in found(facts(b"rejected", last=entry(1000)))] == ["Rejects"]
     assert found(facts(b"rejected", last=entry(day)), facts(b"s:dead")) == []
+
+
+def test_a_pipeline_that_failed_is_found() -> None:
+    failure = PipelineFailure("shop", "silver", NOW_MS - 120_000, "disk full")
+    (problem,) = found(pipelines=PipelineReports([], [failure]))
+    assert (problem.level, problem.what, problem.where) == (BAD, "Pipeline failed", "shop")
+    assert problem.detail.startswith("silver, 2m")
+    assert problem.href == "pipeline?only=shop"
+    old = PipelineFailure("shop", "silver", NOW_MS - 8 * 24 * 3_600_000, "disk full")
+    assert found(pipelines=PipelineReports([], [old])) == []
+
+
+@pytest.mark.parametrize(("minutes", "levels"), [(4, []), (6, [WARN]), (31, [BAD])])
+def test_a_pipeline_that_stands_still_is_found(minutes: int, levels: list[str]) -> None:
+    problems = found(still=(StillQuery("shop", "main", "orders", minutes * 60_000),))
+    assert [one.level for one in problems] == levels
+    assert all("Entries of orders have waited" in one.detail for one in problems)
+
+
+def test_ids_in_the_future_are_found() -> None:
+    ahead = replace(facts(b"s"), last_id=StreamID(NOW_MS + 60_000, 0))
+    (problem,) = found(ahead)
+    assert (problem.level, problem.what) == (WARN, "Last id in the future")
+    assert found(replace(ahead, last_id=StreamID(NOW_MS + 1000, 0))) == []
 
 
 def test_what_is_bad_comes_first() -> None:

@@ -12,8 +12,9 @@ from penstock.web.model.history import GroupHistory
 from penstock.web.server.asking import ServerClient
 from penstock.web.server.health import ServerHealth
 from penstock.web.watch import group_watch
-from penstock.web.watch.figures import ServerFigures
+from penstock.web.watch.figures import ReplicasSeen, ServerFigures
 from penstock.web.watch.group_watch import GroupWatch, WatchedGroup
+from penstock.web.watch.info import parse_info
 from tests.support.servers.loops import run_apart
 from tests.support.servers.penstock_server import running_penstock
 from tests.support.servers.redis_server import free_port
@@ -66,6 +67,19 @@ def test_figures_of_a_server(stream_of_ten: Live) -> None:
     assert (found["lag"], found["pending"]) == ([6], [4])
     assert (found["memory"][0] or 0) > 1000
     assert (found["clients"][0] or 0) >= 1
+
+
+def test_replicas_that_were_there_are_missed_for_an_hour() -> None:
+    seen = ReplicasSeen()
+
+    def gone(replicas: int, minute: int, role: str = "master") -> int:
+        info = parse_info(f"role:{role}\r\nconnected_slaves:{replicas}".encode())
+        return seen.gone(info, 60.0 * minute)
+
+    assert [gone(2, 0), gone(2, 1), gone(1, 2), gone(0, 3), gone(2, 4)] == [0, 0, 1, 2, 0]
+    assert [gone(1, 5), gone(1, 64), gone(1, 65)] == [1, 1, 0]
+    assert [gone(0, 66, "slave"), gone(0, 67)] == [0, 0]
+    assert seen.gone({}, 0) == 0
 
 
 def test_a_server_that_is_down_is_known() -> None:

@@ -185,7 +185,7 @@ def run(
 
     output = Stdout()
     with (
-        _metrics(pipeline.name, metrics, metrics_bind) as served,
+        _metrics(pipeline, metrics, metrics_bind) as served,
         quiet_session(pipeline.name, master, settings) as spark,
         _stop_signals() as stop,
     ):
@@ -329,15 +329,17 @@ def _display(output: Stdout, json: bool, name: str) -> Iterator[Display]:
 
 
 @contextmanager
-def _metrics(name: str, port: int | None, bind: str) -> Iterator[PipelineMetrics | None]:
+def _metrics(pipeline: Pipeline, port: int | None, bind: str) -> Iterator[PipelineMetrics | None]:
     """What counts the batches for Prometheus; None without a port."""
     if port is None:
         yield None
         return
     from penstock.cli.pipeline_metrics import PipelineMetrics
+    from penstock.spark.pipeline.progress import Metrics
 
     try:
-        made = PipelineMetrics(name, port, bind)
+        lag_of = Metrics(pipeline.source.place, "", "").lag_or_none
+        made = PipelineMetrics(pipeline.name, port, bind, lag_of)
     except ConfigError as error:
         raise Failure(str(error)) from None
     with made:

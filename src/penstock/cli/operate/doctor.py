@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
 
 import redis
@@ -11,12 +12,12 @@ import typer
 
 from penstock.cli.connect import URL_DEFAULT, ServerConnection, Url
 from penstock.cli.terminal.moment import parse_duration
-from penstock.cli.terminal.outcome import BadFile, Failure, Unreachable
+from penstock.cli.terminal.outcome import BadFile, Failure, LoginRefused, Unreachable
 from penstock.cli.terminal.output import Stdout
 from penstock.client.replies import Reply
 from penstock.doctor.asked import Word
 from penstock.doctor.directory import directory_findings
-from penstock.doctor.finding import Finding, is_bad, ordered
+from penstock.doctor.finding import Finding, Severity, is_bad, ordered
 from penstock.doctor.server import server_findings
 from penstock.doctor.streams import Limits
 from penstock.human.show import harmless, json_line
@@ -38,6 +39,9 @@ Exit codes:
   130  interrupted (Ctrl-C)"""
 
 
+SHOWN_MAX = 10  # of one rule, for people
+
+
 class _Patient:
     """A server that may refuse commands. `refused`: the first word and text of each refusal."""
 
@@ -48,7 +52,7 @@ class _Patient:
     def ask_or_none(self, *words: Word) -> Reply | None:
         try:
             return self._server.ask(*words)
-        except Unreachable:
+        except (Unreachable, LoginRefused):
             raise
         except Failure as error:
             self.refused[str(words[0])] = error.format_message()
@@ -92,15 +96,14 @@ def doctor(
     memory as a server with this data. Nothing is changed; a server may run there.
     """
     limits = Limits(parse_duration(idle), entries)
-    notes: dict[str, str] = {}
     if directory is not None:
         findings = _of_directory(directory, limits)
     else:
         with ServerConnection(url) as server:
             patient = _Patient(server)
-            findings = ordered(server_findings(patient, server.now_ms(), limits))
-            notes = patient.refused
-    _show(findings, notes, json)
+            found = list(server_findings(patient, server.now_ms(), limits))
+            findings = ordered([*found, *refusals(patient.refused)])
+    _show(findings, json)
     if is_bad(findings):
         raise typer.Exit(1)
 
@@ -113,17 +116,32 @@ def _of_directory(path: str, limits: Limits) -> list[Finding]:
         raise BadFile(reason(error)) from None
 
 
-def _show(findings: list[Finding], notes: dict[str, str], json: bool) -> None:
+def refusals(refused: Mapping[str, str]) -> Iterator[Finding]:
+    """What the user may not see: a fault may hide there."""
+    for command, text in refused.items():
+        yield Finding(
+            Severity.ADVICE,
+            "not-looked-at",
+            f"not looked at: {command} was refused: {text}",
+            f"ask as a user who may run {command}",
+        )
+
+
+def _show(findings: list[Finding], json: bool) -> None:
     output = Stdout()
     if json:
         for finding in findings:
             about = {"severity": finding.severity.name.lower(), "rule": finding.rule}
             output.line(json_line({**about, "what": finding.what, "remedy": finding.remedy}))
         return
+    shown: Counter[str] = Counter()
     for finding in findings:
-        output.line(harmless(f"{finding.severity.name.lower()}: {finding.what}"))
-        output.line(harmless(f"    {finding.remedy}"))
+        shown[finding.rule] += 1
+        if shown[finding.rule] <= SHOWN_MAX:
+            output.line(harmless(f"{finding.severity.name.lower()}: {finding.what}"))
+            output.line(harmless(f"    {finding.remedy}"))
+    for rule, count in shown.items():
+        if count > SHOWN_MAX:
+            output.line(f"{count - SHOWN_MAX:,} more of the rule {rule}; --json lists them all")
     if not findings:
         output.line("nothing is wrong")
-    for command, text in notes.items():
-        output.line(harmless(f"not looked at: {command} was refused: {text}"))

@@ -48,6 +48,10 @@ class BadFile(Failure):
     exit_code = BAD_FILE
 
 
+class LoginRefused(Failure):
+    """The server wants another user or password."""
+
+
 class Unreachable(Failure):
     """The server cannot be reached."""
 

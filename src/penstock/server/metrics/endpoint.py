@@ -38,8 +38,8 @@ def reasons_not_ready(server: Server) -> list[str]:
     return found
 
 
-async def metrics_text(server: Server, timings: Timings, streams_max: int) -> str:
-    """The page of a scrape."""
+async def metrics_pieces(server: Server, timings: Timings, streams_max: int) -> list[bytes]:
+    """The page of a scrape, a part at a time."""
     pace = Pace(server.engine.context.instant.steady_us)
     page = Page()
     ready = int(not reasons_not_ready(server))
@@ -54,9 +54,9 @@ async def metrics_text(server: Server, timings: Timings, streams_max: int) -> st
         await add_streams(page, server, streams_max, pace)
     pieces = []
     for piece in page.pieces():
-        pieces.append(piece)
+        pieces.append(piece.encode(errors="replace"))
         await pace.rest()
-    return "".join(pieces)
+    return pieces
 
 
 class MetricsEndpoint:
@@ -80,8 +80,8 @@ class MetricsEndpoint:
         config = self._server.config
         assert config is not None
         limit = config.value("metrics-streams-max")
-        text = await metrics_text(self._server, self._timings, limit)
-        return Answer(text, content_type=CONTENT_TYPE)
+        pieces = await metrics_pieces(self._server, self._timings, limit)
+        return Answer(pieces, content_type=CONTENT_TYPE)
 
     async def _health(self) -> Answer:
         return Answer("ok\n")

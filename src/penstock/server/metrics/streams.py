@@ -80,11 +80,15 @@ class StreamFamilies:
         self._length.add(stream.length, **labels)
         self._bytes.add(entries_bytes(stream, SAMPLES), **labels)
         self._added.add(stream.entries_added, **labels)
-        groups = [] if stream.groups is None else list(stream.groups.pairs())
-        self._groups.add(len(groups), **labels)
+        groups = stream.groups
+        self._groups.add(0 if groups is None else groups.count, **labels)
         await pace.rest()
-        for name, group in groups:
-            self._add_group(stream, group, {**labels, "group": shown_name(name)})
+        if groups is None:
+            return
+        found = groups.iterator()  # goes on by name if groups come or go between two steps
+        found.seek("^")
+        while found.next():
+            self._add_group(stream, found.value, {**labels, "group": shown_name(found.key)})
             await pace.rest()
 
     def _add_group(self, stream: Stream, group: Group, labels: dict[str, str]) -> None:

@@ -17,7 +17,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import redis
 from pyspark.sql import DataFrame
@@ -53,7 +53,8 @@ class BatchRecord:
     """One batch. `lag`: entries after its end when it started. `late`: groups dropped after the watermark.
 
     `duplicates`: rows that [dedup] left out of silver.
-    `query` is the query that wrote the output, and `source` its streams, separated by commas.
+    `query` is the query that wrote the output, and `source` its streams, separated by commas. `ends` are the
+    last ids that were read from these streams.
     """
 
     pipeline: str
@@ -70,6 +71,7 @@ class BatchRecord:
     duplicates: int = 0
     query: str = ""
     source: str = ""
+    ends: str = ""
     end: Offset | None = field(default=None, repr=False)
 
     def to_json(self) -> dict[str, Any]:
@@ -132,6 +134,7 @@ def record_of(pipeline: str, output: str, progress: StreamingQueryProgress) -> B
     end = _offset_or_none(source.endOffset)
     observed = progress.observedMetrics.get(METRIC)
     seconds = progress.batchDuration / 1000
+    streams = [] if end is None else list(end.streams.items())[:SOURCES_MAX]
     return BatchRecord(
         pipeline=pipeline,
         output=output,
@@ -144,7 +147,8 @@ def record_of(pipeline: str, output: str, progress: StreamingQueryProgress) -> B
         lag=lag_or_none(end, _offset_or_none(source.latestOffset)),
         late=sum(one.numRowsDroppedByWatermark for one in progress.stateOperators),
         query=output,
-        source="" if end is None else ",".join(list(end.streams)[:SOURCES_MAX]),
+        source=",".join(name for name, _ in streams),
+        ends=",".join(str(at.id) for _, at in streams),
         end=end,
     )
 
@@ -197,7 +201,15 @@ class Metrics:
 
     def publish_failure(self, pipeline: str, output: str, error: str) -> None:
         """Publish that a pipeline was stopped by an error. The dashboard shows it until the next batch."""
-        words = ["pipeline", pipeline, "output", output, "error", error[:ERROR_LENGTH_MAX]]
+        self._try_to_add(
+            ["pipeline", pipeline, "output", output, "error", error[:ERROR_LENGTH_MAX]]
+        )
+
+    def publish_run(self, pipeline: str, what: Literal["started", "ended"]) -> None:
+        """Publish that a run starts or ends. The dashboard then knows whether batches should come."""
+        self._try_to_add(["pipeline", pipeline, "run", what])
+
+    def _try_to_add(self, words: list[str]) -> None:
         try:
             self._add(words)
         except (redis.RedisError, OSError, LookupError) as problem:

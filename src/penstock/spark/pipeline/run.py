@@ -231,8 +231,10 @@ class _Run:
         history.outputs = self._summary.outputs
         listener = ProgressListener(self._pipeline.name, self._inbox.put, self._inbox.put)
         self._spark.streams.addListener(listener)
+        self._metrics.publish_run(self._pipeline.name, "started")
         try:
             self._wait(stop, history)
+            self._metrics.publish_run(self._pipeline.name, "ended")
         except PipelineFailed as error:
             self._metrics.publish_failure(self._pipeline.name, error.output, error.cause)
             raise

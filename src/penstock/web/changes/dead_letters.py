@@ -17,8 +17,8 @@ from penstock.client.dead_letters import (
 from penstock.client.replies import Entry
 from penstock.core.stream_id import parse
 from penstock.errors import InvalidID
-from penstock.human.show import quoted
-from penstock.web.changes.entry_changes import Change, entries_text
+from penstock.human.show import counted, quoted
+from penstock.web.changes.entry_changes import Change
 from penstock.web.model.stream_page import read_ids
 from penstock.web.refusal import Refused, Word
 from penstock.web.server.asking import ServerClient
@@ -39,11 +39,11 @@ async def plan_redrive_dead(server: ServerClient, stream: bytes, chosen: Sequenc
             commands.append(add_words(source, entry.fields))
             added += 1
         commands.append(drop_words(stream + SUFFIX, entry.id))
-    effects = [f"removes {entries_text(len(chosen))} from {quoted(stream + SUFFIX)}"]
+    effects = [f"removes {counted(len(chosen), 'entry')} from {quoted(stream + SUFFIX)}"]
     if added:
-        effects.insert(0, f"adds {entries_text(added)} again: the original is gone")
+        effects.insert(0, f"adds {counted(added, 'entry')} again: the original is gone")
     if claimed:
-        effects.insert(0, f"gives {entries_text(claimed)} back, with all attempts")
+        effects.insert(0, f"gives {counted(claimed, 'entry')} back, with all attempts")
     warnings = ("all groups of the stream see entries that are added again",) if added else ()
     # An entry may be deleted by the time it is claimed: then its letter must stay.
     return Change(

@@ -16,7 +16,7 @@ from penstock.client.replies import Entry, Reply, array, entries, number, parts
 from penstock.client.xinfo import GroupInfo
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID, parse
 from penstock.errors import InvalidID
-from penstock.human.show import quoted, size_text, time_text
+from penstock.human.show import counted, quoted, size_text, time_text
 from penstock.web.http.names import escaped_text
 from penstock.web.http.sessions import Session
 from penstock.web.model.facts import StreamFacts
@@ -107,7 +107,7 @@ def plan_delete(name: bytes, ids: Sequence[StreamID], groups: Sequence[GroupInfo
         warnings.append(
             "groups that have not read these entries never will, and their lag may become unknown"
         )
-    effects = (f"deletes {entries_text(len(ids))}: {some_ids(ids)}",)
+    effects = (f"deletes {counted(len(ids), 'entry')}: {some_ids(ids)}",)
     return Change(
         "Delete entries", (("XDEL", name, *(id_.text for id_ in ids)),), effects, tuple(warnings)
     )
@@ -233,10 +233,6 @@ async def _emptied_by_trim(server: ServerClient, facts: StreamFacts, start: Stre
 
 def entry_line(entry: Entry) -> str:
     return f"{entry.id} {time_text(entry.id.ms)} {preview(entry.fields)}"
-
-
-def entries_text(count: int) -> str:
-    return "1 entry" if count == 1 else f"{count:,} entries"
 
 
 def some_ids(ids: Sequence[StreamID]) -> str:

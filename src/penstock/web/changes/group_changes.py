@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from penstock.client.xinfo import ConsumerInfo, GroupInfo
 from penstock.core.stream_id import StreamID
-from penstock.human.show import quoted
-from penstock.web.changes.entry_changes import Change, entries_text, some_ids
+from penstock.human.show import counted, quoted
+from penstock.web.changes.entry_changes import Change, some_ids
 from penstock.web.model.facts import StreamFacts
 from penstock.web.model.groups import consumer_state
 from penstock.web.model.unknown_lag import loses_lag_at
@@ -20,7 +20,7 @@ def plan_ack(name: bytes, group: bytes, ids: Sequence[StreamID]) -> Change:
     """Acknowledge pending entries. Raises: Refused if none is selected."""
     if not ids:
         raise Refused("no entry is selected")
-    effect = f"acknowledges {entries_text(len(ids))} in group {quoted(group)}: {some_ids(ids)}"
+    effect = f"acknowledges {counted(len(ids), 'entry')} in group {quoted(group)}: {some_ids(ids)}"
     command: tuple[Word, ...] = ("XACK", name, group, *(id_.text for id_ in ids))
     return Change("Acknowledge", (command,), (effect, "no consumer gets them again"))
 
@@ -34,7 +34,7 @@ def plan_claim(
     if not consumer:
         raise Refused("name the consumer that gets the entries")
     moved = (
-        f"makes {entries_text(len(ids))} pending for {quoted(consumer)}, if idle for at least"
+        f"makes {counted(len(ids), 'entry')} pending for {quoted(consumer)}, if idle for at least"
         f" {idle_ms:,} ms: {some_ids(ids)}"
     )
     effects = (moved, "the delivery count of each goes up by one")

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from penstock.client.replies import Entry
-from penstock.human.show import Fields, quoted
-from penstock.web.changes.entry_changes import Change, entries_text, plan_add, some_ids
+from penstock.human.show import Fields, counted, quoted
+from penstock.web.changes.entry_changes import Change, plan_add, some_ids
 from penstock.web.jobs.pipelines import REASON
 from penstock.web.model.facts import stream_facts
 from penstock.web.refusal import Refused, Word
@@ -46,12 +46,13 @@ async def plan_redrive(
         adds.append(("XADD", to, "*", *words))
         goes[to] = goes.get(to, 0) + 1
     effects = [
-        f"adds {entries_text(count)} to {quoted(to)}, without _reason" for to, count in goes.items()
+        f"adds {counted(count, 'entry')} to {quoted(to)}, without _reason"
+        for to, count in goes.items()
     ]
     warnings = list(await _new_streams(server, list(goes)))
     deletes = _deletes(ordered) if delete else []
     if delete:
-        effects.append(f"then deletes {entries_text(len(ordered))}: {_some(ordered)}")
+        effects.append(f"then deletes {counted(len(ordered), 'entry')}: {_some(ordered)}")
     else:
         warnings.append("the rejects are kept: if you redrive them again, they are added again")
     return Change("Redrive rejects", (*adds, *deletes), tuple(effects), tuple(warnings))

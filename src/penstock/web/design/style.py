@@ -10,6 +10,8 @@ MONO = 'ui-monospace, "DejaVu Sans Mono", monospace'
 _TEXT = f"""
 body {{ font-size: var(--t2); line-height: 1.45; }}
 .title {{ font-size: var(--t4); font-weight: 600; line-height: 1.3; }}
+.title.wrap {{ display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 3;
+  overflow: hidden; }}
 .subtitle {{ font-size: var(--t3); font-weight: 600; }}
 .small {{ font-size: var(--t1); }}
 .muted {{ color: var(--muted); }}
@@ -29,8 +31,10 @@ _FRAME = """
 .bar { background: var(--card); color: var(--text); border-bottom: 1px solid var(--hairline);
   box-shadow: none; padding: var(--s2) var(--s4); gap: var(--s2); min-height: 48px; }
 .bar .q-field__control, .bar .q-field__native, .bar .q-field__append { min-height: 32px; height: 32px; }
-.brand { font-size: var(--t3); font-weight: 700; letter-spacing: .02em; }
-.chip { font-size: var(--t1); padding: 1px var(--s2); border-radius: 99px; }
+.brand { white-space: nowrap; overflow: hidden; min-width: 0; font-size: var(--t3); font-weight: 700;
+  letter-spacing: .02em; }
+.chip { font-size: var(--t1); padding: 1px var(--s2); border-radius: 99px; white-space: nowrap;
+  margin-right: var(--s2); }
 .side { background: var(--card); border-right: 1px solid var(--hairline); padding: var(--s3) var(--s2); }
 .side nav, .tabs { display: flex; }
 .side nav { flex-direction: column; gap: var(--s1); width: 100%; }
@@ -60,6 +64,7 @@ _FRAME = """
 .empty .q-icon { font-size: var(--t5); }
 .asking { min-width: min(20rem, 90vw); } .q-dialog .asking.full-width { max-width: 48rem; }
 .asking .q-btn { min-width: 26px; min-height: 26px; }
+.asking .q-btn-toggle .q-btn[aria-pressed=true] { text-decoration: underline; text-underline-offset: 4px; }
 .keys { display: grid; grid-template-columns: auto 1fr; gap: var(--s2) var(--s4); align-items: baseline;
   margin: 0; }
 .keys dd { margin: 0; }
@@ -89,6 +94,8 @@ _TABLE = """
 .table td, .table th { padding: var(--s1) var(--s3); border-top: 1px solid var(--hairline);
   font-variant-numeric: tabular-nums; vertical-align: middle; white-space: nowrap; }
 .table td.wrap { white-space: pre-wrap; }
+.table td:not(.wrap) { max-width: 26rem; overflow: clip; overflow-clip-margin: 3px;
+  text-overflow: ellipsis; }
 .table th { border-top: 0; font-weight: 600; font-size: var(--t1); color: var(--muted); }
 .table tbody tr:hover, .table tr.chosen { background: var(--ground); }
 .table .choose { width: 1px; text-align: left; padding-right: 0; }
@@ -166,6 +173,7 @@ _NARROW = f"""
     position: relative; }}
   .table tbody tr:first-child {{ border-top: 0; }}
   .table td {{ padding: 0; border: 0; text-align: left; white-space: normal; overflow-wrap: anywhere; }}
+  .table td:not(.wrap) {{ max-width: none; max-height: 5.5rem; }}
   .table td.half {{ grid-column: span 2; }}
   .table td.first, .table td.wrap, .table td.note {{ grid-column: 1 / -1; }}
   .table td.first {{ font-size: var(--t2); font-weight: 600; }}
@@ -174,6 +182,8 @@ _NARROW = f"""
     color: var(--muted); font: 400 var(--t1) / 1.2 Roboto, sans-serif; }}
   .table td.wrap > .clamp {{ display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 3;
     overflow: hidden; }}
+  .table th.choose {{ display: flex; align-items: center; gap: var(--s2); }}
+  .table th.choose::after {{ content: "all"; font-weight: 400; }}
   .table td.choose {{ position: absolute; right: var(--s3); top: var(--s2); width: auto; }}
   .table tr.chooses td.first {{ padding-right: var(--s6); }}
   .spark {{ width: 100%; }}

@@ -28,12 +28,19 @@ def tell(text: str, good: bool = True) -> None:
 
 
 @contextmanager
-def titled_dialog(frame: PageFrame, title: str, wide: bool = False) -> Iterator[ui.dialog]:
-    """A dialog to be filled. `await` or `open` opens it."""
+def titled_dialog(
+    frame: PageFrame, title: str, wide: bool = False, closes: bool = False
+) -> Iterator[ui.dialog]:
+    """A dialog to be filled. `await` or `open` opens it. `closes`: with a button in its corner."""
     classes = "asking gap-2 full-width" if wide else "asking gap-2"
     with frame.content, ui.dialog() as dialog, ui.card().classes(classes):
         dialog.props(f'aria-label="{attribute(title)}"').on("hide", dialog.delete)
-        heading(title, "title wrap")
+        with ui.row().classes("items-center full-width no-wrap"):
+            heading(title, "title wrap")
+            if closes:
+                ui.space()
+                close = ui.button(icon="close", on_click=dialog.close)
+                close.props('flat dense round aria-label="close"')
         yield dialog
 
 

@@ -111,7 +111,9 @@ class PageFrame:
             choice.props('dense borderless options-dense aria-label="time range of charts"')
             choice.tooltip("time range of charts")
         if self.may_change:
-            ui.label("writes allowed").classes("writes chip")
+            with ui.element("span").classes("writes chip").tooltip("changes can be made here"):
+                ui.label("writes allowed").classes("gt-xs")
+                ui.label("writes").classes("lt-sm")
         elif self.current_session().role is Role.VIEWER:
             ui.label("viewer").classes("viewer chip").tooltip(
                 "you see everything and change nothing"
@@ -192,7 +194,10 @@ class PageFrame:
 
     async def keep_fresh(self, act: Act, seconds: float) -> None:
         """Call `act` now, and then at intervals as long as the page is open."""
-        if not await self._first(act):
+        is_done = await self._first(act)
+        if self._client.is_deleted:
+            return  # a program fetched the page, and the server was slow
+        if not is_done:
             ui.timer(RETRY_SECONDS, lambda: self.renew(act), once=True)
         ui.timer(seconds, lambda: self.renew(act), immediate=False)
 
@@ -203,7 +208,7 @@ class PageFrame:
             if await self.attempt(act):
                 timer.cancel()
 
-        if not await self._first(act):
+        if not await self._first(act) and not self._client.is_deleted:
             timer = ui.timer(RETRY_SECONDS, again)
 
     async def _first(self, act: Act) -> bool:

@@ -27,7 +27,7 @@ export default {
                 <q-checkbox dense :aria-label="'select ' + text(row[columns[0].name])"
                   :model-value="chosen.includes(row.key)" @update:model-value="choose(row.key)" />
               </td>
-              <td v-for="(column, place) in columns" :key="column.name" role="cell" :data-label="column.label"
+              <td v-for="(column, place) in columns" :key="column.name" role="cell" :data-label="column.label" :title="long(row[column.name])"
                 :class="[column.align, column.wraps && 'wrap', column.wide && 'half', place == 0 && 'first']">
                 <button v-if="row[column.name]?.open" class="open" tabindex="0"
                   :aria-haspopup="row[column.name].open == 'dialog' ? 'dialog' : null"
@@ -82,6 +82,7 @@ export default {
   },
   methods: {
     text: (cell) => cell?.text ?? cell,
+    long: (cell) => ((cell?.text ?? cell)?.length > 40 ? (cell?.text ?? cell).slice(0, 500) : null),
     level: (cell) => (cell.level ? ["level", cell.level] : null),
     arrow: (sorted) => ({ ascending: " ▲", descending: " ▼" })[sorted] ?? "",
     choose(key) {

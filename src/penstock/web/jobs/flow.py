@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.web.jobs.pipelines import (
+    RECENT_BATCHES,
     PipelineBatch,
     PipelineFailure,
     PipelineOutput,
@@ -26,7 +27,6 @@ MAIN = "main"
 OF_MAIN = ("bronze", "silver", "reject")
 STREAM_SUFFIX = ".stream"
 REJECT = "reject"
-RATE_BATCHES = 10  # the rates on the edges are means over the newest batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +113,16 @@ def _query(name: str, outputs: Sequence[PipelineOutput], now_ms: int) -> FlowQue
         name=name,
         last=newest.last,
         read_per_second=_rate(newest, now_ms, "read"),
-        state=next(one for one in ("failed", "stopped", "running", "quiet") if one in states),
+        state=next(
+            one for one in ("failed", "stopped", "running", "ended", "quiet") if one in states
+        ),
         outputs=tuple(
             FlowOutput(
                 name=output.output,
                 rows=output.last.rows,
                 rows_per_second=_rate(output, now_ms, "rows"),
-                recent_rows=sum(batch.rows for batch in output.batches[-RATE_BATCHES:]),
-                recent_batches=len(output.batches[-RATE_BATCHES:]),
+                recent_rows=sum(batch.rows for batch in output.batches[-RECENT_BATCHES:]),
+                recent_batches=len(output.batches[-RECENT_BATCHES:]),
                 state=output.state(now_ms),
             )
             for output in known
@@ -136,7 +138,7 @@ def _place(output: PipelineOutput) -> tuple[int, str]:
 
 def _rate(output: PipelineOutput, now_ms: int, what: str) -> float | None:
     """Rows per second of wall time over the newest batches; 0 if nothing runs, None if unknown."""
-    recent = output.batches[-RATE_BATCHES:]
+    recent = output.batches[-RECENT_BATCHES:]
     counts = [getattr(batch, what) for batch in recent]
     if any(count is None for count in counts):
         return None

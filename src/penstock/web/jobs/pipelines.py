@@ -2,6 +2,7 @@
 
     pipeline orders  output silver  batch 17  rows 4800  rows_per_second 9120.5  seconds 0.53  lag 0 ...
     pipeline orders  output silver  error "disk full"       it was stopped by an error
+    pipeline orders  run started                            or `ended`: it was stopped, or has read everything
 
 Unknown numbers are left out of the entry. Other entries are skipped, because any client can add to the
 stream. Rejects are entries with a field `_reason`. A stream counts as a stream of rejects if its last entry
@@ -12,24 +13,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-
-import redis
+from dataclasses import dataclass, replace
 
 from penstock.client.dead_letters import SUFFIX
-from penstock.client.replies import Entry, entries
-from penstock.core.stream_id import StreamID
+from penstock.client.replies import Entry
 from penstock.web.model.catalogue import StreamCatalogue
 from penstock.web.model.stream_page import NEWEST, read_entries
-from penstock.web.refusal import Refused
 from penstock.web.server.asking import ServerClient
 
 METRICS_STREAM = b"penstock:metrics"
 REASON = b"_reason"
-RECORDS_MAX = 500
-PARTS = 60  # of the time range, with the newest reports of each
-PART_RECORDS_MAX = 30
-RECENT_SECONDS = 1800
+RECENT_BATCHES = 10  # of each output
+BATCHES_DRAWN = 300  # of each output, about, in the time range of a chart
 REJECTS_MAX = 200
 QUIET_MS = 60_000
 
@@ -38,7 +33,8 @@ QUIET_MS = 60_000
 class PipelineBatch:
     """One batch of one output. None where a number is unknown.
 
-    `query` and `source` are empty in reports of older versions.
+    `query`, `source` and `ends` are empty in reports of older versions. `ends` are the last ids that were
+    read from the streams of `source`.
     """
 
     pipeline: str
@@ -54,6 +50,7 @@ class PipelineBatch:
     late: int = 0
     query: str = ""
     source: str = ""
+    ends: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +64,18 @@ class PipelineFailure:
 
 
 @dataclass(frozen=True, slots=True)
+class PipelineRun:
+    """The last start or end of a pipeline. A run that is killed reports no end."""
+
+    pipeline: str
+    at_ms: int
+    has_ended: bool
+
+
+PipelineReport = PipelineBatch | PipelineFailure | PipelineRun
+
+
+@dataclass(frozen=True, slots=True)
 class PipelineOutput:
     """An output of a pipeline and its newest batches, oldest first."""
 
@@ -74,6 +83,7 @@ class PipelineOutput:
     output: str
     batches: list[PipelineBatch]
     failure: PipelineFailure | None = None
+    run: PipelineRun | None = None
 
     @property
     def last(self) -> PipelineBatch:
@@ -85,6 +95,8 @@ class PipelineOutput:
             return "failed"
         if self.failure is not None:
             return "stopped"
+        if self.run is not None and self.run.has_ended:
+            return "ended"
         return "running" if now_ms - self.last.at_ms < QUIET_MS else "quiet"
 
 
@@ -114,44 +126,57 @@ class Rejects:
     reasons: list[tuple[str, int]]
 
 
-async def reports_of(server: ServerClient, seconds: int = 0) -> PipelineReports:
-    """What pipelines have reported in the last seconds, and their newest reports."""
-    found: dict[tuple[str, str], list[PipelineBatch]] = {}
+def parse_report_or_none(entry: Entry) -> PipelineReport | None:
+    """What an entry reports, or None if it is another entry."""
+    return parse_batch_or_none(entry) or parse_failure_or_none(entry) or parse_run_or_none(entry)
+
+
+def reports_of(found: Iterable[PipelineReport], since_ms: int) -> PipelineReports:
+    """The state of all pipelines from their reports in order, with the batches since a time.
+
+    The newest batches of an output are always there. Long histories are thinned, each output on its own.
+    """
+    batches: dict[tuple[str, str], list[PipelineBatch]] = {}
     failures: dict[str, PipelineFailure] = {}
-    for entry in await _read_reports(server, 1000 * (seconds or RECENT_SECONDS)):
-        batch = parse_batch_or_none(entry)
-        if batch is not None:
-            found.setdefault((batch.pipeline, batch.output), []).append(batch)
-            failures.pop(batch.pipeline, None)  # it runs again
-        elif (failure := parse_failure_or_none(entry)) is not None:
-            failures[failure.pipeline] = failure
+    runs: dict[str, PipelineRun] = {}
+    for report in found:
+        if isinstance(report, PipelineFailure):
+            failures[report.pipeline] = report
+        elif isinstance(report, PipelineRun):
+            runs[report.pipeline] = report
+        else:
+            batches.setdefault((report.pipeline, report.output), []).append(report)
+            failures.pop(report.pipeline, None)  # it runs again
+            run = runs.get(report.pipeline)
+            if run is not None and run.has_ended:
+                runs[report.pipeline] = replace(run, has_ended=False)
     outputs = [
-        PipelineOutput(*key, batches, failures.get(key[0]))
-        for key, batches in sorted(found.items())
+        PipelineOutput(*key, thinned(known, since_ms), failures.get(key[0]), runs.get(key[0]))
+        for key, known in sorted(batches.items())
     ]
     return PipelineReports(outputs, list(failures.values()))
 
 
-async def _read_reports(server: ServerClient, span_ms: int) -> list[Entry]:
-    """The newest reports, and the newest of each part of a time, so that none fills all charts alone."""
-    now_ms = await server.now_ms()
-    step_ms = span_ms // PARTS
-    ends = [now_ms - step_ms * place for place in range(PARTS)]
-    replies = await server.ask_all(
-        [
-            ("XREVRANGE", METRICS_STREAM, "+", "-", "COUNT", RECORDS_MAX),
-            *(
-                ("XREVRANGE", METRICS_STREAM, end, end - step_ms + 1, "COUNT", PART_RECORDS_MAX)
-                for end in ends
-            ),
-        ]
-    )
-    found: dict[StreamID, Entry] = {}
-    for reply in replies:
-        if isinstance(reply, redis.RedisError):
-            raise Refused(str(reply))
-        found |= {entry.id: entry for entry in entries(reply)}
-    return [found[id_] for id_ in sorted(found)]
+def thinned(batches: Sequence[PipelineBatch], since_ms: int) -> list[PipelineBatch]:
+    """The newest batches, and before them the slowest one of each part of the time since then."""
+    older = [one for one in batches[:-RECENT_BATCHES] if one.at_ms >= since_ms]
+    if len(older) <= BATCHES_DRAWN:
+        return [*older, *batches[-RECENT_BATCHES:]]
+    step_ms = max(1, (older[-1].at_ms - older[0].at_ms) // BATCHES_DRAWN)
+    slowest: dict[int, PipelineBatch] = {}
+    for one in older:
+        known = slowest.get(one.at_ms // step_ms)
+        if known is None or (one.seconds or 0) > (known.seconds or 0):
+            slowest[one.at_ms // step_ms] = one
+    return [*slowest.values(), *batches[-RECENT_BATCHES:]]
+
+
+def parse_run_or_none(entry: Entry) -> PipelineRun | None:
+    """The start or the end of a run that an entry reports, or None if it is another entry."""
+    sent = dict(entry.fields)
+    if b"pipeline" not in sent or sent.get(b"run") not in (b"started", b"ended"):
+        return None
+    return PipelineRun(_text(sent[b"pipeline"]), entry.id.ms, sent[b"run"] == b"ended")
 
 
 def parse_failure_or_none(entry: Entry) -> PipelineFailure | None:
@@ -189,6 +214,7 @@ def parse_batch_or_none(entry: Entry) -> PipelineBatch | None:
         late=_whole_or_none(sent.get("late")) or 0,
         query=_text(sent.get("query", b"")),
         source=_text(sent.get("source", b"")),
+        ends=_text(sent.get("ends", b"")),
     )
 
 

@@ -12,6 +12,8 @@ with the smallest id among all next unread ids and oldest pending ids.
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.client.dead_letters import only_keeps
@@ -25,6 +27,8 @@ from penstock.web.model.stream_page import read_ids
 from penstock.web.refusal import Refused
 from penstock.web.server.asking import ServerClient
 
+GROUPS_SHOWN_MAX = 50
+GROUPS_ASKED_MAX = 500  # for their oldest pending entry, each time
 DEAD_IDLE_MS = 5 * 60_000
 PENDING_PAGE = 50
 CONSUMERS_SHOWN_MAX = 200
@@ -97,9 +101,26 @@ async def pending_of(
     ]
 
 
+def busiest(groups: Sequence[GroupInfo], search: str, most: int) -> list[GroupInfo]:
+    """The groups with the largest lags, then the most pending entries, in the order of the server."""
+    wanted = search.casefold()
+    found = [group for group in groups if wanted in harmless(group.name).casefold()]
+    if len(found) <= most:
+        return found
+    places = sorted(
+        range(len(found)), key=lambda place: (found[place].lag or 0, found[place].pending)
+    )
+    return [found[place] for place in sorted(places[-most:])]
+
+
 async def oldest_pending(server: ServerClient, facts: StreamFacts) -> dict[bytes, PendingEntry]:
-    """The oldest pending entry of each group that has one, without its fields."""
+    """The oldest pending entry of each group that has one, without its fields.
+
+    Of very many groups, those with the most pending entries are asked.
+    """
     groups = [group for group in facts.groups if group.pending]
+    if len(groups) > GROUPS_ASKED_MAX:
+        groups = heapq.nlargest(GROUPS_ASKED_MAX, groups, key=lambda group: group.pending)
     replies = await server.ask_all(
         [("XPENDING", facts.name, group.name, "-", "+", 1) for group in groups]
     )

@@ -14,10 +14,10 @@ CONSUMERS_MAX = 50
 # Ages from which on each column counts, and its heading.
 AGES = (
     (0, "under 1m"),
-    (60_000, "1m"),
-    (5 * 60_000, "5m"),
-    (30 * 60_000, "30m"),
-    (2 * 3_600_000, "2h"),
+    (60_000, "1m to 5m"),
+    (5 * 60_000, "5m to 30m"),
+    (30 * 60_000, "30m to 2h"),
+    (2 * 3_600_000, "2h to 1d"),
     (24 * 3_600_000, "1d or more"),
 )
 

@@ -28,16 +28,14 @@ def show_entry(frame: PageFrame, stream: bytes, entry: Entry, done: Done) -> Non
         with frame.content:  # not in this dialog, which is being deleted
             await edit_and_resend(frame, stream, entry, done)
 
-    with titled_dialog(frame, f"Entry {entry.id}", wide=True) as dialog:
-        with ui.row().classes("items-center full-width no-wrap"):
+    with titled_dialog(frame, f"Entry {entry.id}", wide=True, closes=True) as dialog:
+        with ui.row().classes("items-center full-width no-wrap gap-2"):
             ui.label(time_text(entry.id.ms)).classes("muted")
             _copy_button("copy id", lambda: str(entry.id))
-            ui.space()
-            ui.button(icon="close", on_click=dialog.close).props('flat aria-label="close"')
         _FieldList(entry.fields)
         with ui.row():
             _copy_button(
-                "copy as JSON", lambda: entry_json(stream, entry.id, entry.fields), text=True
+                "Copy as JSON", lambda: entry_json(stream, entry.id, entry.fields), text=True
             )
             if frame.may_change:
                 ui.button("Edit and resend", icon="edit", on_click=resend).props("flat no-caps")
@@ -118,4 +116,4 @@ def _copy_button(label: str, data: Callable[[], str], text: bool = False) -> Non
         ui.notify("copied", position="bottom")
 
     button = ui.button(label if text else "", icon="content_copy", on_click=copy)
-    button.props(f'flat dense no-caps size=sm aria-label="{attribute(label)}"')
+    button.props(f'flat dense no-caps {"" if text else "size=sm"} aria-label="{attribute(label)}"')

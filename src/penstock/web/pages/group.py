@@ -9,7 +9,7 @@ from penstock.client.replies import Entry
 from penstock.client.xinfo import ConsumerInfo
 from penstock.core.stream_id import SMALLEST, StreamID, parse
 from penstock.human.moment import parse_duration
-from penstock.human.show import duration_text, harmless, time_text
+from penstock.human.show import counted, duration_text, harmless, time_text
 from penstock.web import charts
 from penstock.web.board import Board
 from penstock.web.changes.entry_changes import Change
@@ -139,7 +139,7 @@ class GroupView:
         group = group_or_refuse(facts, self._group)
         self._about.set_text(
             f"at {group.last_id} ({time_text(group.last_id.ms)}); lag {lag_text(group)};"
-            f" {group.pending:,} pending; {group.consumers} consumers"
+            f" {group.pending:,} pending; {counted(group.consumers, 'consumer')}"
         )
         why = why_unknown(facts, group)
         self._why.set_text(f"Why the lag is unknown: {why}")

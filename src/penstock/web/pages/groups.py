@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nicegui import ui
 
 from penstock.client.xinfo import GroupInfo
+from penstock.core.stream_id import SMALLEST
 from penstock.human.show import harmless, quoted, time_text
 from penstock.web import charts
 from penstock.web.board import Board
 from penstock.web.changes.entry_changes import Change
 from penstock.web.changes.group_changes import plan_create
 from penstock.web.elements.dialogs import ask_for, propose
-from penstock.web.elements.frame import PageFrame, heading
-from penstock.web.elements.parts import chart, draw, halves, part
+from penstock.web.elements.frame import PageFrame, heading, show_url
+from penstock.web.elements.parts import chart, draw, halves, part, tools
 from penstock.web.elements.table import DataColumn, DataTable, TableRow
 from penstock.web.http.address import QueryReader
 from penstock.web.http.names import link
 from penstock.web.model.facts import StreamFacts, one_stream
-from penstock.web.model.groups import Holder, free_text, holders, oldest_pending, position_of
+from penstock.web.model.groups import (
+    GROUPS_SHOWN_MAX,
+    Holder,
+    busiest,
+    free_text,
+    holders,
+    oldest_pending,
+    position_of,
+)
 from penstock.web.model.unknown_lag import lag_text, why_unknown
 from penstock.web.pages.jobs.dead_letters import DeadLetters
+from penstock.web.watch.recorder import DRAWN_MAX
 from penstock.web.watch.thresholds import LAG, marked
 
 REFRESH_SECONDS = 2.0
@@ -44,11 +56,17 @@ HOLDER_COLUMNS = [
 class GroupsView:
     """Tables and charts of the groups of one stream."""
 
-    def __init__(self, frame: PageFrame, name: bytes) -> None:
+    def __init__(self, frame: PageFrame, name: bytes, search: str) -> None:
         self._frame = frame
         self._name = name
+        self._search = search
         with frame.content:
             with part():
+                with tools() as self._tools:
+                    box = ui.input("Search groups", value=search, on_change=self._searched)
+                    box.props("dense outlined clearable debounce=300 type=search")
+                    self._count = ui.label().classes("muted").props('role="status"')
+                self._tools.set_visibility(bool(search))
                 self._table = DataTable(COLUMNS, "groups", empty="No group reads this stream.")
                 self._why = ui.label().classes("wrap warning").style("white-space: pre-line")
                 self._why.props('role="note"')
@@ -77,23 +95,37 @@ class GroupsView:
         facts = await one_stream(server, self._name)
         self._frame.board.catalogue.note_now(facts)
         oldest = await oldest_pending(server, facts)
-        self._table.show([group_cells(facts, group) for group in facts.groups])
-        why = why_lines(facts)
+        shown = replace(facts, groups=tuple(busiest(facts.groups, self._search, GROUPS_SHOWN_MAX)))
+        self._show_count(len(facts.groups), len(shown.groups))
+        self._table.show([group_cells(facts, group) for group in shown.groups])
+        why = why_lines(shown)
         self._why.set_text("\n".join(why))
         self._why.set_visibility(bool(why))
-        self._timeline.style(f"height: {5 + 2 * max(len(facts.groups), 1)}rem")
-        draw(self._timeline, charts.timeline(facts, oldest))
+        self._timeline.style(f"height: {5 + 2 * max(len(shown.groups), 1)}rem")
+        draw(self._timeline, charts.timeline(shown, oldest))
         for label, what, end in zip(
             self._ends, ("tail", "head"), (facts.first, facts.last), strict=True
         ):
             label.set_text("" if end is None else f"{what} {time_text(end.id.ms)}")
         self._show_holders(facts, holders(facts, oldest))
         await self._dead.refresh()
-        names = [group.name for group in facts.groups]
+        names = [group.name for group in busiest(shown.groups, "", DRAWN_MAX)]
         recorder = self._frame.board.recorder
         samples = await recorder.samples(self._name, names, self._frame.seconds)
         draw(self._lag, charts.history("lag", samples, pending=False))
         draw(self._pending, charts.history("pending", samples, pending=True))
+
+    def _show_count(self, known: int, shown: int) -> None:
+        """Say what is left out. The search appears with the first group that is not shown."""
+        if known > GROUPS_SHOWN_MAX:
+            self._tools.set_visibility(True)
+        which = " with the largest lags" if shown == GROUPS_SHOWN_MAX < known else ""
+        self._count.set_text(f"{shown:,} of {known:,} groups{which}")
+
+    async def _searched(self, event: object) -> None:
+        self._search = getattr(event, "value", None) or ""
+        await self._frame.attempt(self.refresh)
+        show_url(link("groups", self._name, search=self._search))
 
     async def _create(self) -> None:
         boxes = (("name of the group", ""), (POSITION_LABEL, "end"))
@@ -119,7 +151,7 @@ class GroupsView:
                     "group": group_link(facts.name, holder.group),
                     "reason": holder.reason,
                 }
-                for holder in found
+                for holder in found[:GROUPS_SHOWN_MAX]
             ]
         )
 
@@ -142,7 +174,7 @@ def group_cells(facts: StreamFacts, group: GroupInfo) -> TableRow:
         "pending": f"{group.pending:,}",
         "consumers": group.consumers,
         "last": str(group.last_id),
-        "time": time_text(group.last_id.ms),
+        "time": "-" if group.last_id == SMALLEST else time_text(group.last_id.ms),
         "read": "unknown" if group.entries_read is None else f"{group.entries_read:,}",
     }
 
@@ -156,10 +188,10 @@ def register(board: Board) -> None:
     """Serve this view."""
 
     @ui.page(f"{board.path}/groups")
-    async def groups(name: str | None = None) -> None:
+    async def groups(name: str | None = None, search: str = "") -> None:
         query = QueryReader()
         key = query.name(name)
         frame = PageFrame(board, f"Groups of {harmless(key)}", "groups", key)
-        frame.warn_about(query, link("groups", key))
-        view = GroupsView(frame, key)
+        frame.warn_about(query, link("groups", key, search=search))
+        view = GroupsView(frame, key, search)
         await frame.keep_fresh(view.refresh, REFRESH_SECONDS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nicegui import ui
 
-from penstock.human.show import harmless
+from penstock.human.show import counted, harmless
 from penstock.web.board import Board
 from penstock.web.elements.frame import PageFrame
 from penstock.web.elements.parts import halves, part
@@ -15,7 +15,7 @@ from penstock.web.model.rates import points, rate_text
 from penstock.web.pages.groups import group_link
 from penstock.web.watch.figures import FIGURES
 from penstock.web.watch.problems import Problem
-from penstock.web.watch.thresholds import GOOD, LAG, marked
+from penstock.web.watch.thresholds import BAD, GOOD, LAG, marked
 
 REFRESH_SECONDS = 2.0
 PROBLEMS_SHOWN = 20
@@ -117,12 +117,14 @@ class OverviewView:
 
 def verdict(found: list[Problem], streams: int) -> str:
     """One line about all problems."""
-    known = f"{streams:,} stream" + ("" if streams == 1 else "s")
+    known = counted(streams, "stream")
     if not found:
         return f"Nothing is wrong in {known}."
     more = f"; the first {PROBLEMS_SHOWN} are shown" if len(found) > PROBLEMS_SHOWN else ""
-    count = "1 problem" if len(found) == 1 else f"{len(found):,} problems"
-    return f"{count} in {known}, most dangerous first{more}."
+    bad = sum(problem.level == BAD for problem in found)
+    kinds = [f"{bad:,} bad"] if bad else []
+    kinds += [counted(len(found) - bad, "warning")] if len(found) > bad else []
+    return f"{' and '.join(kinds)} in {known}, most dangerous first{more}."
 
 
 def problem_cells(problem: Problem) -> TableRow:
@@ -148,10 +150,13 @@ def stream_cells(row: StreamRow) -> TableRow:
 
 
 def spark_html(values: list[float | None]) -> str:
-    """A line of values. It repeats what the text says, so screen readers skip it."""
+    """A line of values above a faint area. It repeats what the text says, so screen readers skip it."""
     line = points(values, SPARK_WIDTH, SPARK_HEIGHT)
+    ends = [one.partition(",")[0] for one in line.split()]
+    area = f"{ends[0]},{SPARK_HEIGHT} {line} {ends[-1]},{SPARK_HEIGHT}" if ends else ""
     return (
         f'<svg viewBox="0 -2 {SPARK_WIDTH} {SPARK_HEIGHT + 4}" preserveAspectRatio="none" aria-hidden="true">'
+        f'<polygon points="{area}" fill="currentColor" opacity="0.12"/>'
         f'<polyline points="{line}" fill="none" stroke="currentColor" stroke-width="1.5"'
         ' vector-effect="non-scaling-stroke"/></svg>'
     )

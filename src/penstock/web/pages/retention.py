@@ -100,6 +100,7 @@ class RetentionView:
             for name, label, example in BOXES:
                 box = ui.input(label, placeholder=example, value=rule.options.get(name, ""))
                 box.props("dense outlined clearable debounce=400 spellcheck=false")
+                box.style("min-width: 15rem")  # the labels are long
                 box.on_value_change(self._changed)
                 self._boxes[name] = box
         with tools():

@@ -18,7 +18,7 @@ from penstock.web.model.rates import rate_text
 from penstock.web.watch.thresholds import LAG, marked
 
 ROWS = 50
-NO_STREAMS = "No streams with such a name. Add one: penstock add orders sku=A1 qty=2"
+NO_STREAMS = "No streams found. Add one: penstock add orders sku=A1 qty=2"
 REFRESH_SECONDS = 2.0
 
 COLUMNS = [

@@ -6,7 +6,7 @@ from nicegui import ui
 from nicegui.events import EChartPointClickEventArguments
 
 from penstock.core.stream_id import SMALLEST, StreamID
-from penstock.human.show import harmless, size_text
+from penstock.human.show import counted, harmless, size_text
 from penstock.inspect.memory import counters
 from penstock.inspect.stored import RawNode
 from penstock.web.board import Board
@@ -29,7 +29,7 @@ from penstock.web.model.structure import (
     trims,
 )
 
-LEVEL_REM, LEAF_REM = 11, 13  # room for the labels of a level of the tree, and of its leaves
+LEVEL_REM, LEAF_REM = 13, 13  # room for the labels of a level of the tree, and of its leaves
 
 NODE_COLUMNS = [
     DataColumn("id", "node"),
@@ -236,13 +236,15 @@ def saved_text(window: Window, length: int) -> str:
         lines.append(f"{memory.total_bytes / memory.entries:.1f} bytes per entry in these nodes")
     lines.append(
         f"names are stored once per node, which saves {size_text(max(memory.names_saved_net, 0))};"
-        f" {memory.tombstones:,} tombstones take {size_text(memory.parts['tombstones'])}"
+        f" {counted(memory.tombstones, 'tombstone')} take {size_text(memory.parts['tombstones'])}"
     )
     for trim in trims(window, length):
         way = "~" if trim.approximate else "="
+        dropped = counted(trim.nodes_dropped, "node")
+        made = counted(trim.tombstones_made, "tombstone")
         lines.append(
             f"XTRIM MAXLEN {way} {trim.length_max:,} would free {size_text(max(trim.bytes_freed, 0))}: it"
-            f" drops {trim.nodes_dropped:,} nodes and creates {trim.tombstones_made:,} tombstones"
+            f" drops {dropped} and creates {made}"
         )
     return "\n".join(lines)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 
 from penstock.client.replies import UnexpectedReply
@@ -16,6 +17,8 @@ from penstock.web.watch.info import Info, number_of, parse_info
 
 LOOK_SECONDS = 2.0
 SAMPLES_MAX = 150  # five minutes
+REPLICAS_GONE = "replicas_gone"  # what we add to INFO
+REPLICAS_SECONDS = 3600.0
 
 
 def _count(value: float) -> str:
@@ -43,6 +46,26 @@ FIGURES: Sequence[tuple[str, str, Callable[[float], str]]] = (
 )
 
 
+class ReplicasSeen:
+    """How many replicas a server has had within the last hour."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, float]] = deque()  # times and counts; the first is the most
+
+    def gone(self, info: Info, now: float) -> int:
+        """How many are missing now. A server that became a replica misses none."""
+        count = number_of(info, "connected_slaves")
+        if count is None or info.get("role") != "master":
+            self._seen.clear()
+            return 0
+        while self._seen and self._seen[0][0] < now - REPLICAS_SECONDS:
+            self._seen.popleft()
+        while self._seen and self._seen[-1][1] <= count:
+            self._seen.pop()  # it will never be the most again
+        self._seen.append((now, count))
+        return int(self._seen[0][1] - count)
+
+
 class ServerFigures:
     """Samples of the figures, and the newest INFO. All pages share them."""
 
@@ -50,6 +73,7 @@ class ServerFigures:
         self._server = server
         self._catalogue = catalogue
         self._series = Series(len(FIGURES) + 1, SAMPLES_MAX)
+        self._replicas = ReplicasSeen()
         self.info: Info = {}
 
     async def run(self) -> None:
@@ -61,7 +85,9 @@ class ServerFigures:
     async def look(self) -> None:
         """Take one sample. A server that may not be asked INFO has fewer figures."""
         try:
-            self.info = parse_info(await self._server.ask("INFO"))
+            info = parse_info(await self._server.ask("INFO"))
+            gone = self._replicas.gone(info, time.monotonic())
+            self.info = {**info, REPLICAS_GONE: str(gone)}
         except (Refused, UnexpectedReply):
             self.info = {}
         except ServerUnreachable:

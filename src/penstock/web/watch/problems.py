@@ -1,8 +1,8 @@
 """What is wrong with a server now, most dangerous first.
 
 First what may lose data (disk, replication, memory), then work that does not get done (dead consumers,
-pending entries, groups that nobody reads or that fall behind), then what people have to look at (rejects and
-dead letters).
+pending entries, groups that nobody reads or that fall behind, pipelines that fail or stand still), then what
+people have to look at (ids in the future, rejects and dead letters).
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from penstock.client.xinfo import GroupInfo
-from penstock.human.show import duration_text, harmless, size_text
+from penstock.doctor.streams import FUTURE_MS_MAX
+from penstock.human.show import counted, duration_text, harmless, size_text
 from penstock.web.http.names import link
-from penstock.web.jobs.pipelines import is_reject
+from penstock.web.jobs.pipelines import PipelineReports, is_reject
 from penstock.web.model.facts import StreamFacts
 from penstock.web.model.history import GroupHistory, Sample
+from penstock.web.watch.figures import REPLICAS_GONE
 from penstock.web.watch.group_watch import WatchedGroup
 from penstock.web.watch.info import Info, number_of, parts_of, share_of
+from penstock.web.watch.pipeline_watch import GONE_MS, StillQuery
 from penstock.web.watch.thresholds import (
     BAD,
     CLIENT_SHARE,
@@ -28,12 +31,14 @@ from penstock.web.watch.thresholds import (
     MEMORY_SHARE,
     PENDING_AGE_MS,
     REPLICA_SECONDS,
+    STILL_MS,
     WARN,
 )
 
 GROWTH_SECONDS = 60
 REJECT_AGE_MS_MAX = 60 * 60_000
 DEAD_LETTERS = b":dead"
+ERROR_SHOWN_MAX = 200
 LOOK_AT_LOG = "The server's log says more."
 
 
@@ -110,6 +115,10 @@ def _replication(info: Info) -> Iterator[Problem]:
             f"The link is down{since}.",
             place,
         )
+    gone = number_of(info, REPLICAS_GONE)
+    if gone:
+        what = "A replica is gone" if gone == 1 else f"{gone:.0f} replicas are gone"
+        yield Problem(WARN, what, "replication", "It was connected in the last hour.", place)
     for name, value in info.items():
         if name.startswith("slave") and name[5:].isdecimal():
             replica = parts_of(value)
@@ -148,6 +157,34 @@ def problems_of_watched(groups: Iterable[WatchedGroup]) -> Iterator[Problem]:
             yield Problem(WARN, "Nobody reads this group", where, detail, href)
 
 
+def problems_of_pipelines(
+    reports: PipelineReports, still: Iterable[StillQuery], now_ms: int
+) -> Iterator[Problem]:
+    """Pipelines that an error has stopped, and those that stand still."""
+    for failure in reports.failures:
+        if now_ms - failure.at_ms > GONE_MS:
+            continue
+        ago = duration_text(max(0, now_ms - failure.at_ms))
+        yield Problem(
+            BAD,
+            "Pipeline failed",
+            harmless(failure.pipeline),
+            f"{harmless(failure.output)}, {ago} ago: {harmless(failure.error[:ERROR_SHOWN_MAX])}",
+            link("pipeline", only=failure.pipeline),
+        )
+    for one in still:
+        level = STILL_MS.level(one.silent_ms)
+        if level:
+            yield Problem(
+                level,
+                "Pipeline stands still",
+                f"{harmless(one.query)} of {harmless(one.pipeline)}",
+                f"Entries of {harmless(one.stream)} have waited for {duration_text(one.silent_ms)},"
+                " and no batch came. It was killed, or a batch hangs.",
+                link("pipeline", only=one.pipeline),
+            )
+
+
 def problem_of_lag(stream: bytes, group: GroupInfo, samples: Sequence[Sample]) -> Problem | None:
     """A large lag. If it does not grow, it is at most a warning."""
     level = LAG.level(group.lag)
@@ -173,6 +210,16 @@ def growth_of(samples: Sequence[Sample]) -> int:
     return (recent[-1].lag or 0) - (recent[0].lag or 0)
 
 
+def problem_of_clock(facts: StreamFacts, now_ms: int) -> Problem | None:
+    """A stream whose last id is in the future. Times and ages of its entries are wrong."""
+    ahead_ms = facts.last_id.ms - now_ms
+    if ahead_ms <= FUTURE_MS_MAX:
+        return None
+    detail = f"It is {duration_text(ahead_ms)} ahead: the clock went back, or a producer chose it."
+    where = harmless(facts.name)
+    return Problem(WARN, "Last id in the future", where, detail, link("stream", facts.name))
+
+
 def problem_of_rejects(facts: StreamFacts, now_ms: int) -> Problem | None:
     """Dead letters, which wait until someone decides, and rejects of the last hour."""
     if facts.last is None or not facts.length:
@@ -182,29 +229,36 @@ def problem_of_rejects(facts: StreamFacts, now_ms: int) -> Problem | None:
     if not is_dead and (not is_reject(facts.last) or age_ms > REJECT_AGE_MS_MAX):
         return None
     what = "Dead letters" if is_dead else "Rejects"
-    count = "1 entry" if facts.length == 1 else f"{facts.length:,} entries"
+    count = counted(facts.length, "entry")
     detail = f"{count}, the newest {duration_text(max(0, age_ms))} old."
     return Problem(WARN, what, harmless(facts.name), detail, link("stream", facts.name))
 
 
-def find_problems(
-    info: Info,
-    watched: Iterable[WatchedGroup],
-    streams: Iterable[StreamFacts],
-    history: GroupHistory,
-    now_ms: int,
-) -> list[Problem]:
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What the background work has found."""
+
+    info: Info
+    watched: Sequence[WatchedGroup]
+    streams: Iterable[StreamFacts]
+    history: GroupHistory
+    pipelines: PipelineReports
+    still: Sequence[StillQuery] = ()
+
+
+def find_problems(known: Collected, now_ms: int) -> list[Problem]:
     """Everything that is wrong, bad before warnings, and otherwise in the order of this module's text."""
-    watched = list(watched)
-    found = [*problems_of_server(info), *problems_of_watched(watched)]
-    unread = {(one.stream, one.group) for one in watched if one.unread is not None}
+    found = [*problems_of_server(known.info), *problems_of_watched(known.watched)]
+    unread = {(one.stream, one.group) for one in known.watched if one.unread is not None}
     rejects = []
-    for facts in streams:
+    for facts in known.streams:
         for group in facts.groups:
             if LAG.level(group.lag):
-                one = problem_of_lag(facts.name, group, history.samples(facts.name, group.name))
+                samples = known.history.samples(facts.name, group.name)
+                one = problem_of_lag(facts.name, group, samples)
                 if one is not None and (one.level == BAD or (facts.name, group.name) not in unread):
                     found.append(one)
-        reject = problem_of_rejects(facts, now_ms)
-        rejects += [reject] if reject is not None else []
+        looks = (problem_of_clock(facts, now_ms), problem_of_rejects(facts, now_ms))
+        rejects += [one for one in looks if one is not None]
+    found += problems_of_pipelines(known.pipelines, known.still, now_ms)
     return sorted([*found, *rejects], key=lambda problem: problem.level != BAD)

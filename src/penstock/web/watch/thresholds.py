@@ -32,6 +32,7 @@ class Threshold:
 
 LAG = Threshold(1_000, 100_000)  # entries that a group has not read
 PENDING_AGE_MS = Threshold(5 * 60_000, 60 * 60_000)  # since the last delivery
+STILL_MS = Threshold(5 * 60_000, 30 * 60_000)  # entries wait for a pipeline, and no batch comes
 DELIVERIES = Threshold(3, 5)
 MEMORY_SHARE = Threshold(0.8, 0.95)  # of maxmemory
 MACHINE_SHARE = Threshold(MEMORY_SHARE_MAX, MEMORY_SHARE_MAX)  # of the memory of the machine

@@ -93,6 +93,7 @@ def test_the_status_shows_positions_lag_and_runs(
     errors = {one["output"]: one["error"] for one in found["outputs"] if one["error"]}
     assert list(errors) == ["reject"]
     assert "stopped by the test" in errors["reject"]
+    assert None not in {one["batch"] for one in found["outputs"]}  # the error has no batch
     lines = command("status", pipeline.file, "--runs", "1").stdout.splitlines()
     assert "not running; the last run failed" in lines[0]
     assert lines[1].split()[0] == "output"

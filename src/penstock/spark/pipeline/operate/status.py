@@ -144,8 +144,8 @@ def _last_records(pipeline: Pipeline, since: str) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     try:
         for entry_id, fields in _metrics_entries(pipeline):
-            if fields.get("pipeline") != pipeline.name:
-                continue
+            if fields.get("pipeline") != pipeline.name or "batch" not in fields:
+                continue  # of another pipeline; or an error, a start or an end
             last = found.setdefault(
                 fields["output"], {"batch": int(fields["batch"]), "at": fields["at"], "rows": 0}
             )

@@ -23,7 +23,6 @@ from penstock.web.jobs.pipelines import (
     reason_of,
     reject_streams,
     rejects_of,
-    reports_of,
 )
 from penstock.web.model.rates import rate_text
 from penstock.web.model.stream_page import read_ids
@@ -71,8 +70,10 @@ class PipelineView:
         self._only = only
         self._rejects_stream = rejects
         with frame.content:
+            self._none = ui.label(NO_BATCHES).classes("card muted wrap")
+            self._none.set_visibility(False)
             self._flow = FlowElement().classes("full-width")
-            with thirds():
+            with thirds() as self._drawn:
                 titles = ("Rows per second", "Batch time (s)", "Lag (entries)")
                 self._charts = [chart(title) for title in titles]
             with part("Rejects"):
@@ -84,21 +85,25 @@ class PipelineView:
                 )
                 self._rejected.on_open(self._open)
                 if writes:
-                    ui.button("Redrive selected", on_click=self._redrive).props(
-                        "flat no-caps"
-                    ).classes("self-start")
-            with part("Outputs"):
+                    self._redrives = ui.button("Redrive selected", on_click=self._redrive)
+                    self._redrives.props("flat no-caps").classes("self-start")
+            with part("Outputs") as self._listed:
                 self._outputs = DataTable(OUTPUT_COLUMNS, "outputs of pipelines", empty=NO_BATCHES)
 
     async def refresh(self) -> None:
         """Read the newest reports again and redraw the page."""
         server = self._frame.board.server
-        reports = (await reports_of(server, self._frame.seconds)).only(self._only)
-        found = reports.outputs
+        watch = self._frame.board.pipelines
+        await watch.look()
         now_ms = await server.now_ms()
+        reports = watch.reports(now_ms, self._frame.seconds).only(self._only)
+        found = reports.outputs
         catalogue = self._frame.board.catalogue
         self._flow.show([flow_cells(one, catalogue, now_ms) for one in flows_of(reports, now_ms)])
         self._outputs.show([output_cells(output, now_ms) for output in found])
+        self._none.set_visibility(not reports.outputs and not reports.failures)
+        for one in (self._drawn, self._listed):
+            one.set_visibility(bool(found))
         draw(self._charts[0], charts.lines("rows/s", _series(found, "rows_per_second")))
         draw(self._charts[1], charts.lines("batch time in seconds", _series(found, "seconds")))
         draw(self._charts[2], charts.lines("lag", _series(found, "lag")))
@@ -148,6 +153,8 @@ class PipelineView:
                 for reason, count in rejects.reasons
             ]
         )
+        if self._frame.may_change:
+            self._redrives.set_visibility(any(rejects.entries for rejects in found))
         self._rejected.show(
             [
                 {
