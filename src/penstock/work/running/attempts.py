@@ -126,8 +126,10 @@ def given_back(entries: Sequence[Entry]) -> list[Outcome]:
 
 
 def not_begun(entries: Sequence[Entry], pause: float, reason: str) -> list[Outcome]:
-    """The outcomes of an attempt that could not begin: it does not count."""
-    return [
-        Outcome(one.id, one.attempt, RETRY, pause, max(0, one.attempt - 1), reason)
-        for one in entries
-    ]
+    """The outcomes of an attempt that could not begin: it does not count. A suspect stays one."""
+    outcomes = []
+    for one in entries:
+        before = max(0, one.attempt - 1)
+        suspect = one.suspect
+        outcomes.append(Outcome(one.id, one.attempt, RETRY, pause, before, reason, suspect=suspect))
+    return outcomes
