@@ -198,7 +198,8 @@ class Campaign:
         jobs.app.use(sender.backend)
         while self._sent < self.entries or not self._is_done():
             kills = sum(self.kills.values())
-            self._send_up_to(half + (self.entries - half) * (kills + 1) // DISTURBANCES)
+            part = min(1.0, (kills + 1) / DISTURBANCES)
+            self._send_up_to(half + round((self.entries - half) * part))
             assert time.monotonic() < deadline, f"not done: {self.left()}"
             for at, worker in enumerate(self._workers):
                 if worker.poll() is not None:
@@ -244,10 +245,11 @@ class Campaign:
         try:
             with _client(self.port) as client:
                 infos = [client.xinfo_groups(name) for name in jobs.STREAMS]
+                delayed = sum(client.xlen(f"{name}:delayed") for name in jobs.STREAMS)
         except redis.RedisError:
             return False
         ended = [info and info[0]["pending"] == 0 and info[0]["lag"] == 0 for info in infos]
-        return all(ended)
+        return all(ended) and not delayed
 
     # --- Checking ----------------------------------------------------------------------------------
 
@@ -257,7 +259,8 @@ class Campaign:
         poison = {number for number in range(self.entries) if jobs.is_poison(number)}
         healthy = set(range(self.entries)) - poison
         receipts = Counter(found["receipts"])
-        assert set(receipts) == healthy, "receipts of exactly the healthy entries"
+        wrong = set(receipts) ^ healthy
+        assert not wrong, f"receipts of exactly the healthy entries: {sorted(wrong)[:20]}"
         assert set(receipts.values()) <= {1}, "one receipt for each"
         assert Counter(found["dead"]) == Counter(poison), "dead are the poison entries, and once"
         assert set(found["attempts"]) <= {jobs.ATTEMPTS}, "poison is begun exactly so often"
