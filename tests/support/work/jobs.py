@@ -66,8 +66,8 @@ def is_keyed(number: int) -> bool:
 
 
 def is_poison(number: int) -> bool:
-    """Ends its process in every attempt: 0.1% of the entries, of all handlers."""
-    return number % 999 == 137
+    """Ends its process in every attempt: 0.1% of the entries. Half of them end a child."""
+    return number % 2000 == 138 or number % 5000 in (136, 1137)
 
 
 def is_long(number: int) -> bool:
