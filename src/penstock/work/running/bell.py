@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from penstock.work.backend import Backend
 
 BLOCK_MS = 5000  # well below the time after which a reply counts as lost
-SECONDS_MAX = 30.0
+SECONDS_MAX = 5.0
 
 
 class Bell:
@@ -50,8 +50,8 @@ class Bell:
     def wait(self, after: Mapping[str, str] | None, seconds: float | None) -> bool:
         """Wait until `ring`, until a stream has an entry behind an id, or for a time; False for the last.
 
-        Without a time it waits for SECONDS_MAX: a stream may have been deleted and begun again with lower
-        ids. Raises: what the backend raises.
+        It waits for SECONDS_MAX at most: a dead letter may have been redriven, or a stream deleted and begun
+        again with lower ids. Raises: what the backend raises.
         """
         limit = SECONDS_MAX if seconds is None else min(seconds, SECONDS_MAX)
         with self._changed:
