@@ -47,18 +47,17 @@ class Bell:
             self._ended = True
             self._changed.notify_all()
 
-    def wait(self, after: Mapping[str, str] | None, seconds: float | None) -> bool:
+    def wait(self, after: Mapping[str, str] | None, seconds: float) -> bool:
         """Wait until `ring`, until a stream has an entry behind an id, or for a time; False for the last.
 
         It waits for SECONDS_MAX at most: a dead letter may have been redriven, or a stream deleted and begun
         again with lower ids. Raises: what the backend raises.
         """
-        limit = SECONDS_MAX if seconds is None else min(seconds, SECONDS_MAX)
         with self._changed:
             if after is not None and not self._rings:
                 self._after = after
                 self._changed.notify_all()
-            self._changed.wait_for(lambda: self._rings, limit)
+            self._changed.wait_for(lambda: self._rings, min(seconds, SECONDS_MAX))
             rang, self._rings = self._rings, False
             error, self._error = self._error, None
         if error is not None:

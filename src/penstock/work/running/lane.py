@@ -25,7 +25,7 @@ from penstock.work.feed import Entry, Feed, Taken, log
 from penstock.work.options import Limiter
 from penstock.work.payload import text_of
 from penstock.work.running.attempts import failed
-from penstock.work.running.bell import Bell
+from penstock.work.running.bell import SECONDS_MAX, Bell
 from penstock.work.running.execution import Done, Execution
 from penstock.work.running.gate import Gate
 from penstock.work.settlement import DEAD, Outcome
@@ -306,10 +306,11 @@ class Lane:
         """Wait until an entry is added or may be due, or the stream or a key may be free."""
         if taken.standby:
             self._bell.wait(None, STANDBY_SECONDS)
-        elif taken.suspects_left:
-            self._bell.wait(taken.after, max(0.0, self._alone_after - time.monotonic()))
-        elif taken.after is not None or taken.wait != 0:
-            self._bell.wait(taken.after, taken.wait)
+            return
+        seconds = SECONDS_MAX if taken.wait is None else taken.wait
+        if taken.suspects_left:
+            seconds = min(seconds, max(0.0, self._alone_after - time.monotonic()))
+        self._bell.wait(taken.after, seconds)
 
     # --- Settling ----------------------------------------------------------------------------------
 
