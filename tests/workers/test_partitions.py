@@ -1,4 +1,4 @@
-"""Partitions are shared out among workers, and nothing overtakes: promise 6, by a clock that is set by hand."""
+"""Partitions are shared out among workers, and nothing overtakes: promise 6, by a manual clock."""
 
 from __future__ import annotations
 
