@@ -50,6 +50,7 @@ JOBS_FOLDER = ROOT / "benchmarks" / "worker_peers"
 PEERS_FOLDER = ROOT / "build" / "peers"
 TICKS = os.sysconf("SC_CLK_TCK")
 WAIT_SECONDS_MAX = 120.0
+SETTLE_SECONDS = 2.0  # the last jobs have run, and are not yet settled
 IDLE_SECONDS = 10.0
 WAITING_RATE = 100
 WAITING_JOBS = 500
@@ -234,6 +235,7 @@ def measure(library: Library, port: int, jobs: int, folder: Path) -> Speed:
         cpu = cpu_seconds(process.pid) - cpu
         if first is None or last is None:
             raise SystemExit(f"{library.name}: {bench.count()} of {jobs} jobs ran")
+        time.sleep(SETTLE_SECONDS)
         before = bench.commands()
         time.sleep(IDLE_SECONDS)
         idle = (bench.commands() - before - 1) / IDLE_SECONDS
