@@ -1,11 +1,12 @@
-"""Measures workers beside taskiq, dramatiq, Celery, arq and rq: empty jobs, the idle worker, and a kill -9.
+"""Measures workers beside taskiq, dramatiq, Celery, arq and rq: empty jobs, waiting, idle workers, a kill -9.
 
     python benchmarks/workers.py [--rounds 3] [--jobs 5000] [--only penstock taskiq] [--write]
 
 All libraries use the same redis-server, without a disk, and one worker process with its default settings.
-penstock also runs on a penstock server. A round of a library: send the jobs, start the worker, and take the
-time from the first job to the last. The libraries take turns; the tables show medians over the rounds. CPU is
-that of the worker and its children.
+penstock also runs on a penstock server, and on an embedded database in a directory, which syncs. A round of a
+library: send the jobs, start the worker, and take the time from the first job to the last. The libraries take
+turns; the tables show medians over the rounds. CPU is that of the worker and its children. For the waiting
+time, jobs are sent to a worker at 100 a second.
 
 For the kill, 200 jobs of 10 ms run; the worker gets a kill -9 after 50 of them and is started again. Jobs
 that did not run within 45 seconds count as not back: some libraries give them back later, after a time that
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import signal
 import statistics
 import subprocess
@@ -48,11 +50,17 @@ JOBS_FOLDER = ROOT / "benchmarks" / "worker_peers"
 PEERS_FOLDER = ROOT / "build" / "peers"
 TICKS = os.sysconf("SC_CLK_TCK")
 WAIT_SECONDS_MAX = 120.0
-IDLE_SECONDS = 5.0
+SETTLE_SECONDS = 2.0  # the last jobs have run, and are not yet settled
+IDLE_SECONDS = 10.0
+WAITING_RATE = 100
+WAITING_JOBS = 500
 KILL_JOBS = 200
 KILL_AFTER = 50
 KILL_JOB_SECONDS = 0.01
 BACK_SECONDS_MAX = 45.0
+
+
+REDIS, PENSTOCK, EMBEDDED = "redis", "penstock", "embedded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +71,7 @@ class Library:
     module: str
     command: tuple[str, ...]
     packages: tuple[str, ...]
-    on_penstock: bool = False
+    place: str = REDIS
 
 
 LIBRARIES = (
@@ -73,7 +81,12 @@ LIBRARIES = (
     Library(
         *("penstock.work on penstock", "penstock_jobs"),
         *(("penstock", "worker", "penstock_jobs:app"), ()),
-        on_penstock=True,
+        place=PENSTOCK,
+    ),
+    Library(
+        *("penstock.work embedded", "penstock_jobs"),
+        *(("penstock", "worker", "penstock_jobs:app"), ()),
+        place=EMBEDDED,
     ),
     Library(
         *("taskiq", "taskiq_jobs", ("taskiq", "worker", "taskiq_jobs:broker", "-w", "1")),
@@ -113,19 +126,23 @@ class Kill:
 class Bench:
     """One library on one server, with a file that its jobs write to."""
 
-    def __init__(self, library: Library, port: int, folder: Path, job_seconds: float = 0) -> None:
+    def __init__(self, library: Library, port: int, folder: Path, **settings: float) -> None:
+        """`settings` of the jobs: job_seconds, jobs_rate."""
         self._library = library
         self._client = redis.Redis(port=port)
         self._client.flushall()
         self._done = folder / "done"
         self._done.write_bytes(b"")
         self._url = f"redis://127.0.0.1:{port}/0"
+        if library.place == EMBEDDED:
+            shutil.rmtree(folder / "data", ignore_errors=True)
+            self._url = f"file:{folder / 'data'}"
         self._programs = programs_of(library)
         self._environment = os.environ | {
             "JOBS_URL": self._url,
             "JOBS_DONE": str(self._done),
-            "JOB_SECONDS": str(job_seconds),
             "PYTHONPATH": str(JOBS_FOLDER),
+            **{name.upper(): str(value) for name, value in settings.items()},
         }
 
     def send(self, count: int) -> None:
@@ -218,6 +235,7 @@ def measure(library: Library, port: int, jobs: int, folder: Path) -> Speed:
         cpu = cpu_seconds(process.pid) - cpu
         if first is None or last is None:
             raise SystemExit(f"{library.name}: {bench.count()} of {jobs} jobs ran")
+        time.sleep(SETTLE_SECONDS)
         before = bench.commands()
         time.sleep(IDLE_SECONDS)
         idle = (bench.commands() - before - 1) / IDLE_SECONDS
@@ -226,7 +244,7 @@ def measure(library: Library, port: int, jobs: int, folder: Path) -> Speed:
 
 
 def measure_kill(library: Library, port: int, folder: Path) -> Kill:
-    bench = Bench(library, port, folder, KILL_JOB_SECONDS)
+    bench = Bench(library, port, folder, job_seconds=KILL_JOB_SECONDS)
     bench.send(KILL_JOBS)
     with bench.worker() as process:
         bench.wait_for(KILL_AFTER)
@@ -239,11 +257,24 @@ def measure_kill(library: Library, port: int, folder: Path) -> Kill:
     return Kill(KILL_JOBS - len(runs), sum(count > 1 for count in runs.values()))
 
 
+def measure_waiting(library: Library, port: int, folder: Path) -> list[int] | None:
+    """How long jobs wait, in microseconds, rising; None for a database that only the worker can open."""
+    if library.place == EMBEDDED:
+        return None
+    bench = Bench(library, port, folder, jobs_rate=WAITING_RATE)
+    with bench.worker():
+        bench.send(1)  # the worker is ready when it has run this
+        bench.wait_for(1)
+        bench.send(WAITING_JOBS)
+        bench.wait_for(1 + WAITING_JOBS)
+        return sorted(bench.numbers()[1:])
+
+
 @contextmanager
-def ports() -> Iterator[dict[bool, int]]:
-    """The port of a redis-server (False) and of a penstock server (True)."""
+def ports() -> Iterator[dict[str, int]]:
+    """The port of the server of each place; an embedded database has none."""
     with running_redis() as theirs, running_penstock() as ours:
-        yield {False: theirs.port, True: ours.port}
+        yield {REDIS: theirs.port, PENSTOCK: ours.port, EMBEDDED: ours.port}
 
 
 def median(speeds: list[Speed], name: str) -> float:
@@ -255,13 +286,23 @@ HEAD = [
     "jobs/s",
     "beside it, penstock.work on Redis is",
     "CPU for 1,000 jobs",
+    "waiting p50 / p99",
     "commands/s when idle",
     "not back after kill -9",
     "repeated",
 ]
 
 
-def rows_of(speeds: dict[str, list[Speed]], kills: dict[str, Kill]) -> list[list[str]]:
+def waiting_text(waits: list[int] | None) -> str:
+    if not waits:
+        return "-"
+    half, most = waits[len(waits) // 2], waits[len(waits) * 99 // 100]
+    return f"{half / 1000:,.1f} / {most / 1000:,.1f} ms"
+
+
+def rows_of(
+    speeds: dict[str, list[Speed]], kills: dict[str, Kill], waits: dict[str, list[int] | None]
+) -> list[list[str]]:
     ours = next(iter(speeds.values()))
     rows = []
     for name, measured in speeds.items():
@@ -276,6 +317,7 @@ def rows_of(speeds: dict[str, list[Speed]], kills: dict[str, Kill]) -> list[list
                 f"{rate:,.0f}",
                 f"{statistics.median(ratios):.1f}x",
                 f"{median(measured, 'cpu_ms_per_1000'):,.0f} ms",
+                waiting_text(waits[name]),
                 f"{median(measured, 'idle_commands_per_second'):.1f}",
                 str(kills[name].not_back),
                 str(kills[name].repeated),
@@ -302,18 +344,21 @@ def main() -> None:
         programs_of(library)
     speeds: dict[str, list[Speed]] = {library.name: [] for library in wanted}
     kills: dict[str, Kill] = {}
+    waits: dict[str, list[int] | None] = {}
     with ports() as port, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for round_ in range(options.rounds):
             for library in wanted:
                 jobs = options.jobs // 10 if library.name == "rq" else options.jobs
-                speed = measure(library, port[library.on_penstock], jobs, folder)
+                speed = measure(library, port[library.place], jobs, folder)
                 speeds[library.name].append(speed)
                 print(f"round {round_ + 1}: {library.name} {speed.jobs_per_second:,.0f} jobs/s")
         for library in wanted:
-            kills[library.name] = measure_kill(library, port[library.on_penstock], folder)
+            waits[library.name] = measure_waiting(library, port[library.place], folder)
+            print(f"waiting: {library.name} {waiting_text(waits[library.name])}")
+            kills[library.name] = measure_kill(library, port[library.place], folder)
             print(f"kill -9: {library.name} {kills[library.name]}")
-    rows = rows_of(speeds, kills)
+    rows = rows_of(speeds, kills, waits)
     table = Table(*HEAD)
     for row in rows:
         table.add_row(*row)

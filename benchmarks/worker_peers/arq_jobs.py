@@ -21,7 +21,7 @@ class WorkerSettings:
 
 async def send(count):
     pool = await create_pool(WorkerSettings.redis_settings)
-    for each in range(count):
+    for each in _job.numbers(count):
         await pool.enqueue_job("job", each)
     await pool.close()
 

@@ -16,5 +16,5 @@ def job(number):
 
 if __name__ == "__main__":
     with app.producer_or_acquire() as producer:
-        for each in range(int(sys.argv[1])):
+        for each in _job.numbers(int(sys.argv[1])):
             app.send_task("celery_jobs.job", (each,), producer=producer)

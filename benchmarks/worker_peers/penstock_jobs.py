@@ -15,5 +15,5 @@ async def job(number: int) -> None:
 
 
 if __name__ == "__main__":
-    for each in range(int(sys.argv[1])):
+    for each in _job.numbers(int(sys.argv[1])):
         job.send(each)

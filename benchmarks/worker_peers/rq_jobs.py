@@ -13,5 +13,5 @@ def job(number):
 
 if __name__ == "__main__":
     queue = Queue(connection=Redis.from_url(_job.URL))
-    for each in range(int(sys.argv[1])):
+    for each in _job.numbers(int(sys.argv[1])):
         queue.enqueue("rq_jobs.job", each, result_ttl=0)

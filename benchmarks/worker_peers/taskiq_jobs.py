@@ -16,7 +16,7 @@ async def job(number: int) -> None:
 
 async def send(count: int) -> None:
     await broker.startup()
-    for each in range(count):
+    for each in _job.numbers(count):
         await job.kiq(each)
     await broker.shutdown()
 

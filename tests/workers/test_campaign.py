@@ -1,6 +1,6 @@
-"""The promises under kills: workers and servers die and stall while thousands of entries run.
+"""The promises under kills: workers, children and servers die and stall while thousands of entries run.
 
-In `make test`, 2,000 entries on one backend that the seed chooses; in `make soak`, 200,000 on all four.
+In `make test`, 10,000 entries on one backend that the seed chooses; in `make soak`, 200,000 on all four.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.support.work.campaign import Campaign
 
 START = seed()
 CHOSEN = NAMES if SOAK else (NAMES[START % len(NAMES)],)
-ENTRIES = 200_000 if SOAK else 2_000
+ENTRIES = 200_000 if SOAK else 10_000
 
 
 @pytest.mark.parametrize("name", CHOSEN)

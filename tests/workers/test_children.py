@@ -186,6 +186,41 @@ def job(number: int, msg: Message) -> None:
     assert reasons(app) == []
 
 
+@pytest.mark.parametrize("key", [None, "data"])
+def test_a_suspect_whose_child_cannot_start_stays_a_suspect(
+    make: Make,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    key: str | None,
+) -> None:
+    monkeypatch.setattr(execution, "START_PAUSE_SECONDS", 0.2)
+    app = make(
+        f"children_that_cannot_start_{key}",
+        f"""
+import multiprocessing
+if multiprocessing.parent_process() and not Path({str(tmp_path / "good")!r}).exists():
+    raise RuntimeError("not yet installed")
+
+@app.on('jobs', processes=True, concurrency=1, key={key!r})
+def job(payload: dict, msg: Message) -> None:
+    msg.send('out', msg.attempt)
+""",
+    )
+    app.handlers["jobs"].send({"data": "x"})
+    app.backend.ask("XGROUP", "CREATE", "jobs", "g", "0")
+    keys = ["jobs", "jobs:dead", "jobs:delayed"]
+    app.backend.work("TAKE", keys, ["g", "dies", 1, 8, 1, "ANY"])  # and dies
+    worker = app.worker()
+    worker.start()
+    wait_until(lambda: caplog.text.count("RuntimeError: not yet installed") >= 2)
+    [row] = app.backend.ask("XPENDING", "jobs", "g", "-", "+", 10)
+    assert row[1] != b"waiting"
+    (tmp_path / "good").touch()
+    wait_until(lambda: outputs(app) == [b"2"])
+    assert worker.stop()
+
+
 def test_a_suspect_runs_in_a_child_beside_a_long_job(make: Make, tmp_path: Path) -> None:
     app = make(
         "children_side_by_side",

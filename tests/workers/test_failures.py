@@ -137,6 +137,29 @@ def test_without_memory_workers_acknowledge_and_go_on_later(name: str) -> None:
         app.close()
 
 
+@pytest.mark.parametrize("name", ["penstock", "redis"])
+def test_without_memory_a_batch_that_sends_is_refused_as_a_whole(name: str) -> None:
+    with running_url(name) as url:
+        backend = ServerBackend(url)
+        backend.ask("XGROUP", "CREATE", "jobs", "g", "0", "MKSTREAM")
+        for number in range(2):
+            backend.ask("XADD", "jobs", "*", "data", number)
+        take: list[Word] = ["g", "c", 60_000, 8, 2, "ANY"]
+        [[first, second], *_] = backend.work("TAKE", ["jobs", "jobs:dead", "jobs:delayed"], take)
+        backend.ask("CONFIG", "SET", "maxmemory", 1)
+        words: list[Word] = ["g", "c", "ACK", first[0], 1, "ACK", second[0], 1]
+        sends: list[Word] = ["SEND", 3, 0, 0, 0, 1, 2, "data", "1"]
+        dies: list[Word] = ["DEAD", second[0], 1, "a test", ""]
+        for last in (sends, dies):
+            with pytest.raises(CommandError, match="OOM"):
+                backend.work("SETTLE", ["jobs", "jobs:dead", "out"], [*words, *last])
+        assert backend.ask("XPENDING", "jobs", "g")[0] == 2
+        backend.ask("CONFIG", "SET", "maxmemory", 0)
+        assert backend.work("SETTLE", ["jobs", "jobs:dead", "out"], [*words, *sends]) == [1, 1]
+        assert backend.ask("XLEN", "out") == 1
+        backend.close()
+
+
 def test_an_unexpected_error_in_settling_does_not_end_it(app: App) -> None:
     ran: list[int] = []
 

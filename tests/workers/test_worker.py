@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -119,6 +120,44 @@ def test_a_rate_holds_for_all_partitions_of_a_worker_together() -> None:
     assert time.monotonic() - begin >= 1.9  # 20 at once, then 20 a second
     assert worker.stop()
     app.close()
+
+
+@pytest.mark.parametrize("name", ["penstock", "redis"])
+def test_a_job_costs_few_commands_and_waiting_costs_none(name: str) -> None:
+    with running_url(name) as url:
+        app = App(url, group="g")
+        ran: list[int] = []
+
+        @app.on("jobs")
+        def job(number: int) -> None:
+            ran.append(number)
+
+        worker = app.worker()
+        worker.start()
+        for number in range(20):
+            wait_until(lambda: _blocked(app) == 1 and not pending(app, "jobs"))
+            job.send(number)
+            wait_until(lambda: len(ran) == number + 1)  # noqa: B023
+        wait_until(lambda: not pending(app, "jobs"))
+        calls = _calls(app)
+        assert worker.stop()
+        app.close()
+    takes = calls.get("penstock|take", calls.get("evalsha", 0) - 20)  # a script for each settling
+    assert calls["xread"] <= 21
+    assert takes <= 42  # one wakes up, one may find out that there is no more
+
+
+def _calls(app: App) -> dict[str, int]:
+    """How often each command was called."""
+    lines = app.backend.ask("INFO", "commandstats").decode().splitlines()
+    rows = [line.removeprefix("cmdstat_").split(":calls=") for line in lines if ":calls=" in line]
+    return {name: int(rest.partition(",")[0]) for name, rest in rows}
+
+
+def _blocked(app: App) -> int:
+    """The number of clients that wait for an entry."""
+    found = re.search(rb"blocked_clients:(\d+)", app.backend.ask("INFO", "clients"))
+    return int(found[1]) if found else 0
 
 
 def test_a_lease_is_renewed_while_a_job_runs_long(app: App) -> None:

@@ -9,6 +9,7 @@ tracing     spans of sends and attempts, with OpenTelemetry
 inbox       Message.once: effects in a database, once for each entry
 names       the keys beside a stream, and a worker's name
 backend     the work commands on an embedded database, a penstock server, Redis or Valkey
+cluster     the nodes of a Redis Cluster
 scripts     the work commands as scripts
 settlement  outcomes of attempts, and the words that settle them
 feed        the entries of one stream: take, renew, settle

@@ -16,14 +16,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import redis
+from redis.exceptions import MovedError
 
 import penstock
 from penstock.client.address import BadUrl, parse_url
 from penstock.embedded.database import Database
 from penstock.errors import CommandError, ConfigError, ConnectionLost
+from penstock.work import cluster
+from penstock.work.cluster import ClusterClient
 from penstock.work.scripts import SCRIPTS
 
 Word = str | bytes | int
+
 CONNECT_SECONDS_MAX = 5
 REPLY_SECONDS_MAX = 10  # more than any BLOCK of a worker
 MEMORY = "memory:"
@@ -45,6 +49,7 @@ PASSING = frozenset(
 )
 # redis-py removes these codes from the text and makes classes of them.
 _CODES = {
+    "ClusterCrossSlotError": "CROSSSLOT",
     "ClusterDownError": "CLUSTERDOWN",
     "MasterDownError": "MASTERDOWN",
     "NoPermissionError": "NOPERM",
@@ -58,14 +63,20 @@ _CODES = {
 class Backend(Protocol):
     """A server, or a database in this process."""
 
+    def check(self, keys: Sequence[str]) -> None:
+        """Make sure that one step can change these keys. Raises: ConfigError, and as `ask`."""
+
     def work(self, name: str, keys: Sequence[str], arguments: Sequence[Word]) -> Any:
         """Run a work command. Raises: CommandError, ConnectionLost."""
 
     def ask(self, *words: Word) -> Any:
         """Run an ordinary command. Raises: CommandError, ConnectionLost."""
 
-    def wait(self, after: Mapping[str, str], block_ms: int) -> None:
-        """Wait until one of these streams has an entry after its id, or the time is over."""
+    def wait(self, after: Mapping[str, str], block_ms: int) -> bool:
+        """Wait until one of these streams has an entry after its id: True. False if the time is over.
+
+        Raises: CommandError, ConnectionLost.
+        """
 
     def close(self) -> None:
         """End connections that this object has opened."""
@@ -81,6 +92,9 @@ class EmbeddedBackend:
         self.database = database
         self._own = own
 
+    def check(self, keys: Sequence[str]) -> None:
+        pass
+
     def work(self, name: str, keys: Sequence[str], arguments: Sequence[Word]) -> Any:
         return self.database._run(f"PENSTOCK {name}", [len(keys), *keys, *arguments])
 
@@ -90,8 +104,8 @@ class EmbeddedBackend:
             first, *rest = f"XGROUP {rest[0]!s}", *rest[1:]
         return self.database._run(str(first), rest)
 
-    def wait(self, after: Mapping[str, str], block_ms: int) -> None:
-        self.database.xread(dict(after), count=1, block=block_ms)
+    def wait(self, after: Mapping[str, str], block_ms: int) -> bool:
+        return bool(self.database.xread(dict(after), count=1, block=block_ms))
 
     def close(self) -> None:
         if self._own:
@@ -99,7 +113,10 @@ class EmbeddedBackend:
 
 
 class ServerBackend:
-    """A server: penstock, Redis or Valkey. Connects on first use; each thread has its own connection."""
+    """A server: penstock, Redis or Valkey, or a cluster of them that is found through any of its nodes.
+
+    Connects on first use; each thread has its own connection.
+    """
 
     def __init__(self, url: str) -> None:
         try:
@@ -107,9 +124,18 @@ class ServerBackend:
         except BadUrl as error:
             raise ConfigError(f"{url!r} is not the address of a server: write {error}") from None
         self.name = server.name
+        self._server = server
+        self._client: redis.Redis | ClusterClient
         self._client = server.connect(CONNECT_SECONDS_MAX, REPLY_SECONDS_MAX)
         self._lock = threading.Lock()
         self._has_commands: bool | None = None
+
+    def check(self, keys: Sequence[str]) -> None:
+        self._is_penstock()
+        if isinstance(self._client, ClusterClient):
+            problem = cluster.problem_or_none(keys)
+            if problem is not None:
+                raise ConfigError(f"{self.name}: {problem}")
 
     def work(self, name: str, keys: Sequence[str], arguments: Sequence[Word]) -> Any:
         if self._is_penstock():
@@ -125,15 +151,21 @@ class ServerBackend:
 
     def ask(self, *words: Word) -> Any:
         try:
-            return self._client.execute_command(*words)  # type: ignore[no-untyped-call]
+            try:
+                return self._client.execute_command(*words)
+            except MovedError:
+                if isinstance(self._client, ClusterClient):
+                    raise
+                self._use_cluster()
+                return self._client.execute_command(*words)  # type: ignore[no-untyped-call]
         except (redis.ConnectionError, redis.TimeoutError, OSError) as error:
             raise ConnectionLost(f"{self.name}: {error}") from error
         except redis.RedisError as error:
             raise _refusal(str(error), type(error).__name__) from None
 
-    def wait(self, after: Mapping[str, str], block_ms: int) -> None:
+    def wait(self, after: Mapping[str, str], block_ms: int) -> bool:
         options: list[Word] = ["COUNT", 1, "BLOCK", block_ms]
-        self.ask("XREAD", *options, "STREAMS", *after, *after.values())
+        return bool(self.ask("XREAD", *options, "STREAMS", *after, *after.values()))
 
     def close(self) -> None:
         self._client.close()
@@ -148,15 +180,16 @@ class ServerBackend:
                     if error.code not in ("ERR", "NOPERM"):  # it may be penstock, in another moment
                         raise
                     self._has_commands = False
-                    self._refuse_cluster()
+                    if b"cluster_enabled:1" in self.ask("INFO", "cluster"):
+                        self._use_cluster()
                 else:
                     self._has_commands = True
             return self._has_commands
 
-    def _refuse_cluster(self) -> None:
-        """Raises: ConfigError for a node of a Redis Cluster."""
-        if b"cluster_enabled:1" in self.ask("INFO", "cluster"):
-            raise ConfigError(f"{self.name} is a node of a Redis Cluster, which is not supported")
+    def _use_cluster(self) -> None:
+        """The server is a node of a Redis Cluster: find the node of each key from now on."""
+        if not isinstance(self._client, ClusterClient):
+            self._client = ClusterClient(self._server, CONNECT_SECONDS_MAX, REPLY_SECONDS_MAX)
 
 
 def _refusal(text: str, kind: str) -> CommandError:

@@ -45,7 +45,10 @@ class Taken:
 
     entries: list[Entry] = field(default_factory=list)
     suspects_left: bool = False  # there are suspects, which run alone
-    waiting: bool = False  # time alone may bring more entries
+    wait: float | None = 0.0  # seconds until there may be more; None: time alone brings nothing
+    after: dict[str, str] | None = (
+        None  # an entry behind these ids is news; None: there may be more now
+    )
     standby: bool = False  # another worker owns the stream
 
 
@@ -79,8 +82,9 @@ class Feed:
     def prepare(self) -> None:
         """Create the group, if it is missing; remove consumers of workers that are long gone.
 
-        Raises: CommandError, ConnectionLost.
+        Raises: ConfigError if one step cannot change all of its keys; CommandError, ConnectionLost.
         """
+        self._place.backend.check([self.stream, dead_key(self.stream), delayed_key(self.stream)])
         words = ("XGROUP", "CREATE", self.stream, self._place.group, "0", "MKSTREAM")
         try:
             self._place.backend.ask(*words)
@@ -98,11 +102,13 @@ class Feed:
         mode = "ALONE" if alone else "ANY"
         words = (self._lease_ms, self._attempts, min(count, ROWS_MAX), mode)
         try:
-            rows, left, waiting, buried = self._work("TAKE", keys, *words)
+            rows, left, wait_ms, buried, ends = self._work("TAKE", keys, *words)
         except BaseException:
             self._is_suspect_lost |= alone
             raise
-        taken = Taken([], bool(left), bool(waiting))
+        taken = Taken([], bool(left))
+        if len(rows) < words[2]:
+            taken.wait, taken.after = seconds_or_none(wait_ms), after_ends(self.stream, ends)
         with self._lock:
             for entry_id, fields, attempt, suspect in rows:
                 entry = Entry(entry_id.decode(), fields, attempt, bool(suspect))
@@ -125,8 +131,12 @@ class Feed:
 
         Raises: CommandError, ConnectionLost. It is safe to settle the same outcomes again.
         """
-        keys, words = settlement(self.stream, outcomes)
-        accepted = [bool(one) for one in self._work("SETTLE", keys, *words)]
+        for one in outcomes:
+            if one.suspect:
+                self._release([one], one.delay)
+        keys, words = settlement(self.stream, [one for one in outcomes if not one.suspect])
+        replies = iter(self._work("SETTLE", keys, *words) if words else ())
+        accepted = [one.suspect or bool(next(replies)) for one in outcomes]
         with self._lock:
             for one, good in zip(outcomes, accepted, strict=True):
                 if self._held.get(one.id) == one.attempt:
@@ -134,6 +144,10 @@ class Feed:
                 self.counts[one.kind.lower() if good else LOST] += 1
                 _tell(self.stream, one, good)
         return accepted
+
+    def may_free(self, outcomes: Sequence[Outcome]) -> bool:
+        """Tell whether there may be something to take, or to wait for, now that these have been settled."""
+        return any(one.kind == RETRY for one in outcomes)
 
     def forget(self, outcomes: Sequence[Outcome]) -> None:
         """Drop entries that cannot be settled any more."""
@@ -197,14 +211,14 @@ class Feed:
         if suspects:
             self._release(suspects)
 
-    def _release(self, suspects: Sequence[Entry]) -> None:
-        """Let the leases of suspects end. Their rows stay ours: it shows that they are suspects."""
+    def _release(self, suspects: Sequence[Entry | Outcome], delay: float = 0) -> None:
+        """Let the leases of suspects end, later. Their rows stay ours: it shows that they are suspects."""
         with self._lock:
             for one in suspects:
                 self._held.pop(one.id, None)
                 self._released[one.id] = one.attempt - 1
         words = [word for one in suspects for word in (one.id, one.attempt, one.attempt - 1)]
-        self._work("RENEW", [self.stream], _ENDING_MS, *words)
+        self._work("RENEW", [self.stream], max(_ENDING_MS, round(delay * 1000)), *words)
 
     def leave(self) -> None:
         """At the end: remove our consumer if it has nothing."""
@@ -218,6 +232,16 @@ class Feed:
         """Run a work command for our group and consumer."""
         place = self._place
         return place.backend.work(name, keys, [place.group, place.consumer, *words])
+
+
+def seconds_or_none(wait_ms: int) -> float | None:
+    """How long to wait, by the reply of TAKE."""
+    return None if wait_ms < 0 else wait_ms / 1000
+
+
+def after_ends(stream: str, ends: Sequence[bytes]) -> dict[str, str]:
+    """What XREAD waits for, by the reply of TAKE."""
+    return dict(zip((stream, delayed_key(stream)), map(bytes.decode, ends), strict=True))
 
 
 def _tell(stream: str, one: Outcome, accepted: bool) -> None:

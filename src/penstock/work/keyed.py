@@ -10,6 +10,11 @@ attempts while they are parked: PENSTOCK RENEW counts an attempt when it begins.
 
 Ownership is a lease on one key. The owner renews it, not the rows: a new owner adopts all rows at once, and
 from then on the old one can settle nothing and take nothing.
+
+Partitions are streams of their own. A worker that stands by for one asks for it: it writes how many it owns.
+An owner that has at least two more gives one partition to the one who asks: it begins no more attempts there,
+waits for those that run, gives back what it has parked and names the new owner. If the running attempts take
+longer than a lease, it keeps the partition.
 """
 
 from __future__ import annotations
@@ -21,10 +26,19 @@ from typing import Any
 
 from penstock.errors import CommandError
 from penstock.work.backend import Word
-from penstock.work.feed import ROWS_MAX, Entry, Feed, Place, Taken, log
+from penstock.work.feed import (
+    ROWS_MAX,
+    Entry,
+    Feed,
+    Place,
+    Taken,
+    after_ends,
+    log,
+    seconds_or_none,
+)
 from penstock.work.handler import Handler
 from penstock.work.message import Source
-from penstock.work.names import dead_key, delayed_key, owner_key
+from penstock.work.names import asks_key, dead_key, delayed_key, owner_key
 from penstock.work.payload import BadPayload, key_of
 from penstock.work.settlement import DEAD, RETRY, Outcome, settlement
 
@@ -50,21 +64,30 @@ class KeyedFeed(Feed):
     def __init__(self, place: Place, handler: Handler[Any], source: Source) -> None:
         super().__init__(place, handler, source)
         self._owner_key = owner_key(self.stream, place.group)
+        self._asks_key = asks_key(self.stream, place.group)
         self._owned = False
         self._adopt_at = _NOW
         self._queues: dict[str, deque[Parked]] = {}
         self._keys: dict[str, str] = {}  # of the entries that are parked or running
         self._running: set[str] = set()  # keys
         self._unsure: dict[str, Parked] = {}  # by id: the reply to the count of an attempt was lost
+        self.partitions: Sequence[KeyedFeed] = [self]  # of this handler in this worker
+        self._next_owner: str | None = None  # it gets this partition when nothing runs
+        self._give_until = 0.0
+        self._asked = ("", 0.0)  # what was written, and until when it counts
 
     def take(self, count: int, alone: bool = False) -> Taken:
         if not self._own():
             return Taken([], standby=True)
+        if self._next_owner is not None and self._place.now() < self._give_until:
+            if not self._running:
+                self._give_up(self._place.consumer, self._lease_ms, "TO", self._next_owner)
+            return Taken([], standby=True)
+        self._next_owner = None
         try:
             if self._place.now() >= self._adopt_at:
                 self._adopt()
-            if not alone:
-                self._read(count)
+            wait, after = (0.0, None) if alone else self._read(count)
             entries = self._begin(self._ready(count, alone))
         except CommandError as error:
             if error.code != "NOTOWNER":
@@ -72,8 +95,12 @@ class KeyedFeed(Feed):
             self._lose()
             return Taken([], standby=True)
         with self._lock:
-            suspects = any(queue[0].suspect for key, queue in self._idle())
-            return Taken(entries, suspects, bool(self._keys))
+            now = self._place.now()
+            heads = [queue[0] for _, queue in self._idle()]
+            suspects = any(head.suspect and head.due <= now for head in heads)
+            later = (head.due for head in heads if not head.suspect or head.due > now)
+            own = max(0.0, min([self._adopt_at, *later]) - now)
+            return Taken(entries, suspects, own if wait is None else min(own, wait), after)
 
     def settle(self, outcomes: Sequence[Outcome]) -> list[bool]:
         accepted = super().settle(outcomes)
@@ -81,6 +108,10 @@ class KeyedFeed(Feed):
             for one, good in zip(outcomes, accepted, strict=True):
                 self._settled(one, good)
         return accepted
+
+    def may_free(self, outcomes: Sequence[Outcome]) -> bool:
+        with self._lock:  # another of its key, or an adoption
+            return bool(self._keys) or self._adopt_at == _NOW
 
     def forget(self, outcomes: Sequence[Outcome]) -> None:
         super().forget(outcomes)
@@ -91,11 +122,18 @@ class KeyedFeed(Feed):
     def renew(self) -> None:
         if self._owned and not self._ask_to_own("KEEP"):
             self._lose()
+        if self._owned and self._next_owner is None and len(self.partitions) > 1:
+            self._share()
 
     def recover(self) -> None:
         self._adopt_at = _NOW
 
     def leave(self) -> None:
+        self._give_up(self._place.consumer, 0)
+        super().leave()
+
+    def _give_up(self, *how: Word) -> None:
+        """Give back what is parked, and the stream."""
         with self._lock:
             idle = [parked for _, queue in self._idle() for parked in queue]
         # Rows that wait for their next attempt are not ours: they are refused, and stay as they are.
@@ -110,10 +148,9 @@ class KeyedFeed(Feed):
             self._work("SETTLE", keys, *words)
         with self._lock:
             self._lose()
-        self._place.backend.work("OWN", [self._owner_key], [self._place.consumer, 0])
-        super().leave()
+        self._place.backend.work("OWN", [self._owner_key], how)
 
-    def _release(self, suspects: Sequence[Entry]) -> None:
+    def _release(self, suspects: Sequence[Entry | Outcome], delay: float = 0) -> None:
         words = [word for one in suspects for word in (one.id, one.attempt, one.attempt - 1)]
         self._work("RENEW", [self.stream, self._owner_key], self._lease_ms, *words)
         with self._lock:
@@ -123,6 +160,7 @@ class KeyedFeed(Feed):
                 if key is not None:
                     head = self._queues[key][0]
                     head.begun = head.counted = one.attempt - 1
+                    head.due = self._place.now() + delay
                     self._running.discard(key)
 
     # --- Ownership ---------------------------------------------------------------------------------
@@ -134,7 +172,33 @@ class KeyedFeed(Feed):
             with self._lock:
                 self._owned = True
                 self._adopt_at = _NOW
+        if not self._owned and len(self.partitions) > 1:
+            self._ask_for_it()
         return self._owned
+
+    def _ask_for_it(self) -> None:
+        """Tell the owner of this partition how many partitions we own. Half a lease later tell it again."""
+        text = f"{sum(one._owned for one in self.partitions)} {self._place.consumer}"
+        now = self._place.now()
+        if self._asked[0] != text or now >= self._asked[1]:
+            self._place.backend.ask("SET", self._asks_key, text, "PX", self._lease_ms)
+            self._asked = (text, now + self._lease_ms / 2000)
+
+    def _share(self) -> None:
+        """Choose who gets this partition, if a worker has asked for it that has fewer than we."""
+        found = self._place.backend.ask("GET", self._asks_key)
+        if found is None:
+            return
+        self._place.backend.ask(
+            "DEL", self._asks_key
+        )  # who still wants it asks again, with a new number
+        count, _, name = found.decode().partition(" ")
+        ours = sum(one._owned and one._next_owner is None for one in self.partitions)
+        theirs = int(count) + sum(one._next_owner == name for one in self.partitions)
+        if name != self._place.consumer and ours > theirs + 1:
+            log.info("stream=%s next_owner=%s", self.stream, name)
+            self._give_until = self._place.now() + self.handler.options.lease
+            self._next_owner = name
 
     def _ask_to_own(self, *option: Word) -> bool:
         """Extend our lease, or begin one. With KEEP only extend it: after a gap the rows must be adopted."""
@@ -145,6 +209,7 @@ class KeyedFeed(Feed):
         """Another worker is the owner: forget all but the running attempts, which can settle nothing."""
         with self._lock:
             self._owned = False
+            self._next_owner = None
             self._queues = {key: deque([self._queues[key][0]]) for key in self._running}
             self._keys = {queue[0].id: key for key, queue in self._queues.items()}
             self._unsure.clear()
@@ -171,8 +236,11 @@ class KeyedFeed(Feed):
                 self._make_sure(parked)
                 self._park(parked)
 
-    def _read(self, count: int) -> None:
-        """Park new entries until enough keys are ready, or nothing is new, or too much is parked."""
+    def _read(self, count: int) -> tuple[float | None, dict[str, str] | None]:
+        """Park new entries until enough keys are ready, or nothing is new, or too much is parked.
+
+        Return how long to wait for delayed entries and what to wait for, as Taken has them.
+        """
         keys = [self.stream, dead_key(self.stream), delayed_key(self.stream), self._owner_key]
         while (
             self._adopt_at != _NOW
@@ -180,11 +248,13 @@ class KeyedFeed(Feed):
             and len(self._keys) < PARKED_MAX
         ):
             size = min(ROWS_MAX, max(count, 100), PARKED_MAX - len(self._keys))
-            rows = self._work("TAKE", keys, self._lease_ms, self._attempts, size, "NEW")[0]
+            words = (self._lease_ms, self._attempts, size, "NEW")
+            rows, _, wait_ms, _, ends = self._work("TAKE", keys, *words)
             for entry_id, fields, begun, _ in rows:
                 self._park(Parked(entry_id.decode(), fields, begun, begun, False, 0.0))
             if len(rows) < size:
-                return
+                return seconds_or_none(wait_ms), after_ends(self.stream, ends)
+        return None, None
 
     def _make_sure(self, found: Parked) -> None:
         """Note what the server has counted, if that was not known. We have owned the stream all the time."""

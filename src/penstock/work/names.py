@@ -23,6 +23,11 @@ def owner_key(stream: str, group: str) -> str:
     return f"{stream}:owner:{group}"
 
 
+def asks_key(stream: str, group: str) -> str:
+    """The string in which a worker asks for a partition."""
+    return f"{stream}:asks:{group}"
+
+
 def mark_key(stream: str, name: str) -> str:
     """The string that exists while a dedup name is in use."""
     return f"{stream}:sent:{name}"

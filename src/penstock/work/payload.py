@@ -46,8 +46,11 @@ class PayloadType:
 
     def decode(self, fields: list[bytes]) -> Any:
         """The payload of an entry, given by its flat list of fields. Raises: BadPayload."""
-        pairs = zip(fields[::2], fields[1::2], strict=True)
-        by_name = {name: value for name, value in pairs if name not in tracing.FIELDS}
+        if len(fields) == 2:
+            by_name = {fields[0]: fields[1]}
+        else:
+            pairs = zip(fields[::2], fields[1::2], strict=True)
+            by_name = {name: value for name, value in pairs if name not in tracing.FIELDS}
         try:
             return self._decoded(by_name)
         except Exception as error:  # noqa: BLE001 - the type's own code runs here

@@ -6,7 +6,7 @@ reply. engine/commands/work describes them; tests/workers/test_backends_agree.py
 
 from __future__ import annotations
 
-from penstock.engine.commands.work.rows import WAITING, WINDOW_MS
+from penstock.engine.commands.work.rows import LOOK_MS, SEEN_MAX, WAITING, WINDOW_MS
 from penstock.engine.commands.work.send import DELAY_WINDOW_MS, DELAYED_GROUP, MOVED_MAX
 
 _PIECES_MAX = 7000  # Lua calls a command with at most 8000 arguments
@@ -15,6 +15,7 @@ _COMMON = f"""
 local WINDOW, WAITING = {WINDOW_MS}, '{WAITING.decode()}'
 local DELAY_WINDOW, DELAYED_GROUP = {DELAY_WINDOW_MS}, '{DELAYED_GROUP.decode()}'
 local MOVED_MAX, PIECES_MAX = {MOVED_MAX}, {_PIECES_MAX}
+local SEEN_MAX, LOOK = {SEEN_MAX}, {LOOK_MS}
 local WRONG = 'WRONGTYPE Operation against a key holding the wrong kind of value'
 local at = 0
 local function word() at = at + 1; return ARGV[at] end
@@ -156,8 +157,31 @@ if mode ~= 'ALONE' and #taken < count then
     claim(stream, group, consumer, ids, lease, begun)
   end
 end
-local waiting = #redis.call('XPENDING', stream, group, '-', '+', 1) > 0 or has_delayed(delayed)
-return {taken, left, waiting and 1 or 0, buried}
+local wait = #taken < limit and -1 or 0
+local function may_wait(left)
+  if wait < 0 or left < wait then wait = left end
+end
+local function look_ahead(rows, wait_for)
+  if #rows >= SEEN_MAX then may_wait(LOOK) end
+  for _, row in ipairs(rows) do may_wait(wait_for(row)) end
+end
+if wait < 0 and mode ~= 'NEW' then
+  look_ahead(redis.call('XPENDING', stream, group, '-', '+', SEEN_MAX), function(row)
+    local known = row[3] < WINDOW and (row[2] == WAITING or row[2] == consumer)
+    return known and WINDOW - row[3] or LOOK
+  end)
+end
+if wait ~= 0 and has_delayed(delayed) then
+  local rows = redis.pcall('XPENDING', delayed, DELAYED_GROUP, '-', '+', SEEN_MAX)
+  if not rows.err then
+    look_ahead(rows, function(row) return math.max(0, DELAY_WINDOW - row[3]) end)
+  end
+end
+local function last(key)
+  local entries = redis.call('XREVRANGE', key, '+', '-', 'COUNT', 1)
+  return entries[1] and entries[1][1] or '0-0'
+end
+return {taken, left, wait, buried, {last(stream), last(delayed)}}
 """
 
 _ADOPT = """
@@ -213,9 +237,10 @@ return lost
 _SETTLE = """
 local stream, dead = KEYS[1], KEYS[2]
 local group, consumer = word(), word()
-local outcomes = {}
+local outcomes, adds = {}, false
 while at < #ARGV do
   local kind = word()
+  adds = adds or kind == 'SEND' or kind == 'DEAD'
   if kind == 'SEND' then
     local sendings = outcomes[#outcomes].sendings
     sendings[#sendings + 1] = read_sending()
@@ -232,6 +257,10 @@ for _, one in ipairs(outcomes) do
   for _, sending in ipairs(one.sendings) do
     if not can_send(sending) then return redis.error_reply(WRONG) end
   end
+end
+-- A script that has written may add without memory: ask before. This changes nothing, but needs memory.
+if adds and string.find(redis.pcall('XGROUP', 'CREATE', stream, group, '0').err, 'OOM') then
+  return redis.error_reply("OOM command not allowed when used memory > 'maxmemory'.")
 end
 local accepted = {}
 for index, one in ipairs(outcomes) do
@@ -260,10 +289,12 @@ return run_sending(one)
 """
 
 _OWN = """
-local consumer, lease, keep = word(), number(), word()
+local consumer, lease, option, other = word(), number(), word(), word()
 local owner = redis.call('GET', KEYS[1])
-if owner ~= consumer and (keep or owner) then return 0 end
-if lease > 0 and owner then
+if owner ~= consumer and (option or owner) then return 0 end
+if other then
+  redis.call('SET', KEYS[1], other, 'PX', lease)
+elseif lease > 0 and owner then
   redis.call('PEXPIRE', KEYS[1], lease) -- not SET: it passes without memory
 elseif lease > 0 then
   redis.call('SET', KEYS[1], consumer, 'PX', lease)

@@ -29,6 +29,7 @@ class Outcome:
     reason: str = ""
     trace: str = ""
     sent: Sequence[Sent] = field(default=())
+    suspect: bool = False  # with RETRY: the attempt did not begin, and the entry stays a suspect
 
 
 def cut(text: str) -> bytes:

@@ -22,7 +22,7 @@ from penstock.work.feed import Entry, Feed, Place
 from penstock.work.names import dead_key
 from penstock.work.running.attempts import Attempt
 from penstock.work.running.schedule import send_next
-from penstock.work.running.worker import feed_for
+from penstock.work.running.worker import feeds_for
 from penstock.work.settlement import Outcome
 
 if TYPE_CHECKING:
@@ -60,9 +60,7 @@ class TestRun:
         """The feeds of a worker with this name; for tests of what happens between several workers."""
         place = Place(backend or self._backend, self._app.group, consumer, self.now)
         feeds = [
-            feed_for(place, handler, stream)
-            for handler in self._app.handlers.values()
-            for stream in handler.streams()
+            feed for handler in self._app.handlers.values() for feed in feeds_for(place, handler)
         ]
         for feed in feeds:
             feed.prepare()

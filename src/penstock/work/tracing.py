@@ -9,7 +9,7 @@ Without OpenTelemetry, or without an SDK that is set up, nothing is added to ent
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ else:
     _IS_INSTALLED = True
 
 FIELDS = (b"traceparent", b"tracestate")
+_NOTHING = nullcontext()
 _SYSTEM = {"messaging.system": "penstock"}
 
 
@@ -50,13 +51,14 @@ def sending(stream: str) -> Iterator[list[bytes]]:
         yield [part for name in wanted for part in (name, carrier[name.decode()].encode())]
 
 
-@contextmanager
-def attempting(stream: str, entries: Sequence[Entry]) -> Iterator[None]:
+def attempting(stream: str, entries: Sequence[Entry]) -> AbstractContextManager[None]:
     """A span around an attempt. An exception is recorded in it."""
     tracer = tracer_or_none()
-    if tracer is None:
-        yield
-        return
+    return _NOTHING if tracer is None else _span_of_attempt(tracer, stream, entries)
+
+
+@contextmanager
+def _span_of_attempt(tracer: Any, stream: str, entries: Sequence[Entry]) -> Iterator[None]:
     attributes = {
         **_SYSTEM,
         "messaging.destination.name": stream,

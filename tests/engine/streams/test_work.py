@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.commands.work.rows import WINDOW_MS
+from penstock.engine.commands.work.rows import LOOK_MS, SEEN_MAX, WINDOW_MS
+from penstock.engine.commands.work.send import DELAY_WINDOW_MS
 from tests.support.engine.effects import Recorder
 from tests.support.engine.engine_state import engine_state
 from tests.support.engine.engines import SYNTAX, WRONG_TYPE
@@ -66,6 +67,7 @@ def bench() -> Recorder:
         ("PENSTOCK OWN 1 o c -1", None),
         ("PENSTOCK OWN 1 o c 100 KEEP KEEP", SYNTAX),
         ("PENSTOCK OWN 1 o c 100 SOON", SYNTAX),
+        ("PENSTOCK OWN 1 o c 100 TO", SYNTAX),
         ("PENSTOCK REAP 1 s h 0", NO_GROUP),
     ],
 )
@@ -85,3 +87,34 @@ def test_a_row_whose_entry_was_deleted_goes(bench: Recorder) -> None:
     bench.ask("XDEL s 1")
     assert bench.ask("PENSTOCK RENEW 1 s g c 100 1-0 1 1") == [b"1-0"]
     assert bench.ask("XPENDING s g")[0] == 0
+
+
+SENT = "XADD s * k a"
+OTHERS = "PENSTOCK TAKE 3 s s:dead s:delayed g d 30000 3 10 ANY"
+
+
+@pytest.mark.parametrize(
+    ("lines", "wait_ms"),
+    [
+        ([], -1),
+        (["PENSTOCK SEND 2 s s:delayed 1 2 0 5000 1 2 k a"], 5000),
+        ([SENT], 30_000),  # it is taken now, and the lease ends then
+        ([SENT, OTHERS], LOOK_MS),  # the other worker may give it back at any time
+        ([SENT, OTHERS, "PENSTOCK SETTLE 2 s s:dead g d RETRY {id} 1 7000 1"], 7000),
+        ([SENT, OTHERS, "PENSTOCK SETTLE 2 s s:dead g d RETRY {id} 1 100 1"], 100),
+        ([SENT, OTHERS, "PENSTOCK SETTLE 2 s s:dead g d ACK {id} 1"], -1),
+        ([SENT] * 10, 0),  # there may be more
+        ([SENT, *["PENSTOCK SEND 2 s s:delayed 1 2 0 60000 1 2 k a"] * SEEN_MAX], LOOK_MS),
+    ],
+)
+def test_take_tells_when_there_may_be_more(lines: list[str], wait_ms: int) -> None:
+    bench = Recorder(None, 2 * DELAY_WINDOW_MS)
+    bench.ask("XGROUP CREATE s g 0 MKSTREAM")
+    found: Any = None
+    for line in lines:
+        reply: Any = bench.ask(line.format(id=found))
+        found = reply.decode() if isinstance(reply, bytes) else found
+    taken: Any = bench.ask(f"{TAKE} 30000 3 10 ANY")
+    assert taken[2] == wait_ms
+    ends = [bench.ask(f"XREVRANGE {key} + - COUNT 1") for key in ("s", "s:delayed")]
+    assert taken[4] == [end[0][0] if end else b"0-0" for end in ends]

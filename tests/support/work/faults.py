@@ -17,14 +17,17 @@ class Between:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
 
+    def check(self, keys: Sequence[str]) -> None:
+        self._backend.check(keys)
+
     def work(self, name: str, keys: Sequence[str], arguments: Sequence[Word]) -> Any:
         return self._backend.work(name, keys, arguments)
 
     def ask(self, *words: Word) -> Any:
         return self._backend.ask(*words)
 
-    def wait(self, after: Mapping[str, str], block_ms: int) -> None:
-        self._backend.wait(after, block_ms)
+    def wait(self, after: Mapping[str, str], block_ms: int) -> bool:
+        return self._backend.wait(after, block_ms)
 
     def close(self) -> None:
         self._backend.close()

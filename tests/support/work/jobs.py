@@ -1,99 +1,156 @@
-"""The App that the campaign runs: `python -m tests.support.work.jobs WHERE FOLDER PORT`.
+"""The App of the campaign, a module that workers and their children import. It notes every attempt in a file.
 
-WHERE is a URL, or the directory of an embedded database, which is then served on PORT so that the campaign
-can look at it. What an entry does follows from its number. Every attempt appends lines to FOLDER/attempts
-(`begin|end number key attempt pid time`) and writes to SQLite through `once`.
+    begin NUMBER ATTEMPT PID TIME
+    end   NUMBER ATTEMPT PID TIME
+
+A line is one write with O_APPEND, so lines of many processes do not mix, and a kill loses none.
+`python -m tests.support.work.jobs DIRECTORY PORT` runs a worker on an embedded database that it also serves;
+`penstock worker tests.support.work.jobs:app` runs one on a server.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import sqlite3
 import sys
+import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import penstock
 from penstock.work import App, Message
+from penstock.work.backend import EmbeddedBackend
 from tests.support.campaign import SOAK
 
+FOLDER = Path(os.environ.get("CAMPAIGN_FOLDER", "."))
 # More in a soak: with hundreds of kills, one of them may hit a healthy entry several times.
-ATTEMPTS = 6 if SOAK else 3
+ATTEMPTS = 6 if SOAK else 4
 LEASE = 1.0
+BACKOFF = (0.1, 0.4)
+DELAY = 0.5
 KEYS = 50
 GROUP = "campaign"
-STREAMS = ("plain", "keyed")
+HANDLERS = ("plain", "keyed", "children", "children")
+
+_local = threading.local()
+_lock = threading.Lock()
+_lines: list[int] = []
+
+
+class Payload(TypedDict):
+    """What is sent."""
+
+    number: int
+    key: int
+
+
+class GivenOptions(TypedDict):
+    attempts: int
+    backoff: tuple[float, float]
+    lease: float
+
+
+OPTIONS: GivenOptions = {"attempts": ATTEMPTS, "backoff": BACKOFF, "lease": LEASE}
+app = App(os.environ.get("CAMPAIGN_URL", "memory:"), group=GROUP)
+
+
+def handler_of(number: int) -> str:
+    """The handler of a number."""
+    return HANDLERS[number % len(HANDLERS)]
+
+
+def is_keyed(number: int) -> bool:
+    return handler_of(number) == "keyed"
 
 
 def is_poison(number: int) -> bool:
-    """Ends the process in every attempt: 0.1% of the entries."""
-    return number % 2000 in (137, 1136)
+    """Ends its process in every attempt: 0.1% of the entries. Half of them end a child."""
+    return number % 2000 == 138 or number % 5000 in (136, 1137)
 
 
 def is_long(number: int) -> bool:
-    """Runs for five leases."""
-    return number % 10_000 == 555
+    """Runs for five leases: 0.01%, of all handlers."""
+    return number % 9_999 == 555
 
 
 def fails_first(number: int) -> bool:
     """Raises in its first attempt: 1% of the entries."""
-    return number % 200 in (42, 143)
+    return number % 99 == 42 and not is_poison(number)
 
 
-def payload_of(number: int) -> dict[str, int]:
+def is_delayed(number: int) -> bool:
+    """Is sent for later: 1% of the entries, but none with a key, so that the order is that of the numbers."""
+    return number % 101 == 7 and not is_keyed(number)
+
+
+def payload_of(number: int) -> Payload:
     """What is sent under a number."""
-    return {"number": number, "key": number // 2 % KEYS}
+    return {"number": number, "key": number // len(HANDLERS) % KEYS}
 
 
-def make_app(where: Any, folder: Path) -> App:
-    """The App; `folder` has its files."""
-    app = App(where, group=GROUP)
-    lines = os.open(folder / "attempts", os.O_APPEND | os.O_CREAT | os.O_WRONLY)
-
-    def note(what: str, payload: dict[str, int], msg: Message) -> None:
-        words = (what, payload["number"], payload["key"], msg.attempt, os.getpid(), time.time())
-        os.write(lines, (" ".join(map(str, words)) + "\n").encode())
-
-    def handle(payload: dict[str, int], msg: Message) -> None:
-        number = payload["number"]
-        note("begin", payload, msg)
-        if is_poison(number):
-            os._exit(9)
-        try:
-            if is_long(number) and msg.attempt == 1:
-                time.sleep(5 * LEASE)
-            if fails_first(number) and msg.attempt == 1:
-                raise ValueError("the first attempt")
-            database = sqlite3.connect(folder / "effects.db", timeout=30)
-            with msg.once(database) as new:
-                if new:
-                    database.execute("INSERT INTO effects VALUES (?)", (number,))
-            database.close()
-        finally:
-            note("end", payload, msg)
-        msg.send("receipts", number)
-
-    options: dict[str, Any] = {"attempts": ATTEMPTS, "backoff": (0.05, 0.2), "lease": LEASE}
-
-    @app.on("plain", concurrency=4, **options)
-    def plain(payload: dict[str, int], msg: Message) -> None:
-        handle(payload, msg)
-
-    @app.on("keyed", key="key", concurrency=4, **options)
-    def keyed(payload: dict[str, int], msg: Message) -> None:
-        handle(payload, msg)
-
-    return app
+def _note(what: str, number: int, msg: Message) -> None:
+    with _lock:
+        if not _lines:
+            flags = os.O_APPEND | os.O_CREAT | os.O_WRONLY
+            _lines.append(os.open(FOLDER / "attempts", flags))
+    words = (what, number, msg.attempt, os.getpid(), time.time())
+    os.write(_lines[0], (" ".join(map(str, words)) + "\n").encode())
 
 
-def main(where: str, folder: str, port: int) -> None:
-    if "://" in where:
-        make_app(where, Path(folder)).run(drain=20)
-        return
-    with penstock.open(where) as database, database.serve(port=port):
-        make_app(database, Path(folder)).run(drain=20)
+def _database() -> sqlite3.Connection:
+    """The connection of this thread. Processes are killed, not the machine: nothing has to reach the disk."""
+    found: sqlite3.Connection | None = getattr(_local, "database", None)
+    if found is None:
+        found = _local.database = sqlite3.connect(FOLDER / "effects.db", timeout=30)
+        found.execute("PRAGMA synchronous = OFF")
+    return found
+
+
+def _handle(number: int, msg: Message) -> None:
+    _note("begin", number, msg)
+    if is_poison(number):
+        os._exit(9)
+    try:
+        if is_long(number) and msg.attempt == 1:
+            time.sleep(5 * LEASE)
+        if fails_first(number) and msg.attempt == 1:
+            raise ValueError("the first attempt")
+        database = _database()
+        with msg.once(database) as new:
+            if new:
+                database.execute("INSERT INTO effects VALUES (?)", (number,))
+    finally:
+        _note("end", number, msg)
+    msg.send("receipts", number)
+
+
+@app.on("plain", concurrency=4, **OPTIONS)
+def plain(payload: Payload, msg: Message) -> None:
+    _handle(payload["number"], msg)
+
+
+@app.on("keyed", key="key", partitions=2, concurrency=4, **OPTIONS)
+def keyed(payload: Payload, msg: Message) -> None:
+    _handle(payload["number"], msg)
+
+
+@app.on("children", processes=True, concurrency=2, **OPTIONS)
+def children(payload: Payload, msg: Message) -> None:
+    _handle(payload["number"], msg)
+
+
+STREAMS = tuple(stream for handler in app.handlers.values() for stream in handler.streams())
+
+
+def main(directory: str, port: int) -> None:
+    # By its name, as the children import it.
+    found: Any = importlib.import_module("tests.support.work.jobs").app
+    with penstock.open(directory) as database, database.serve(port=port):
+        found.use(EmbeddedBackend(database))
+        found.run(drain=20)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    main(sys.argv[1], int(sys.argv[2]))

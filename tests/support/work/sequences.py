@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from penstock.engine.commands.work.rows import LOOK_MS
 from penstock.errors import CommandError
 from penstock.work.backend import Backend, Word
 
@@ -82,8 +83,9 @@ class Player:
         word = "ANY" if mode < 0.6 else "ALONE" if mode < 0.9 else "NEW"
         keys = [STREAM, DEAD, DELAYED, *([OWNER] if word == "NEW" else [])]
         words = ("g", consumer, HOUR_MS, 3, 1 + place, word)
-        rows, left, waiting, buried = self._work("TAKE", keys, *words)
-        return [self._noted(consumer, rows), left, waiting, self._named(buried)]
+        rows, left, wait_ms, buried, _ = self._work("TAKE", keys, *words)
+        soon = wait_ms if wait_ms <= LOOK_MS else HOUR_MS
+        return [self._noted(consumer, rows), left, soon, self._named(buried)]
 
     def _named(self, ids: list[bytes]) -> list[str | None]:
         return [self._names.get(entry_id.decode()) for entry_id in ids]
@@ -122,6 +124,8 @@ class Player:
         return len(self._backend.ask(*words))
 
     def _own(self, consumer: str, _: int, __: int, give_up: float, keep: float) -> Any:
+        if keep > 0.8:
+            return self._work("OWN", [OWNER], consumer, HOUR_MS, "TO", CONSUMERS[give_up < 0.5])
         option = ["KEEP"] if keep < 0.3 else []
         return self._work("OWN", [OWNER], consumer, 0 if give_up < 0.3 else HOUR_MS, *option)
 

@@ -61,8 +61,7 @@ class Attempt:
         if self.entries:
             try:
                 with tracing.attempting(self._message.stream, self.entries):
-                    async with asyncio.timeout(self._handler.options.timeout):
-                        await self._handler.function(*self._arguments())
+                    await self._call()
             except asyncio.CancelledError as error:
                 task = asyncio.current_task()
                 if task is not None and task.cancelling():
@@ -77,6 +76,14 @@ class Attempt:
                 self._end_fork(error)
                 return self._outcomes + failed(self._handler, self.entries, error)
         return self._done()
+
+    async def _call(self) -> None:
+        limit = self._handler.options.timeout
+        if limit is None:  # most have none, and the block costs a tenth of an empty job
+            await self._handler.function(*self._arguments())
+            return
+        async with asyncio.timeout(limit):
+            await self._handler.function(*self._arguments())
 
     def _arguments(self) -> list[Any]:
         handler = self._handler
@@ -126,8 +133,10 @@ def given_back(entries: Sequence[Entry]) -> list[Outcome]:
 
 
 def not_begun(entries: Sequence[Entry], pause: float, reason: str) -> list[Outcome]:
-    """The outcomes of an attempt that could not begin: it does not count."""
-    return [
-        Outcome(one.id, one.attempt, RETRY, pause, max(0, one.attempt - 1), reason)
-        for one in entries
-    ]
+    """The outcomes of an attempt that could not begin: it does not count. A suspect stays one."""
+    outcomes = []
+    for one in entries:
+        before = max(0, one.attempt - 1)
+        suspect = one.suspect
+        outcomes.append(Outcome(one.id, one.attempt, RETRY, pause, before, reason, suspect=suspect))
+    return outcomes

@@ -2,7 +2,10 @@
 
     take ──> slots ──> execution ──> outcomes ──> settle
      ^                                              |
-     └──────────── slots, keys become free ─────────┘
+     └────── slots, keys become free, retries ──────┘
+
+If a take finds less than it asked for, the lane waits for its bell: an entry is added, a settlement may allow
+more, or the next row falls due.
 
 A connection that fails or a server that refuses is tried again after a pause. A settlement is repeated until
 it has an answer: one that was already applied is refused, so nothing happens twice.
@@ -14,27 +17,22 @@ import queue
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any
 
-from penstock.core.stream_cursor import EntryRange
 from penstock.errors import CommandError, ConnectionLost, DatabaseClosed
 from penstock.metrics.histogram import Histogram
 from penstock.work.backend import PASSING, Backend
 from penstock.work.feed import Entry, Feed, Taken, log
-from penstock.work.names import delayed_key
 from penstock.work.options import Limiter
 from penstock.work.payload import text_of
 from penstock.work.running.attempts import failed
+from penstock.work.running.bell import SECONDS_MAX, Bell
 from penstock.work.running.execution import Done, Execution
 from penstock.work.running.gate import Gate
 from penstock.work.settlement import DEAD, Outcome
 
 PAUSE_SECONDS = 0.5  # after a failure; doubles up to the next
 PAUSE_SECONDS_MAX = 5.0
-KEY_SECONDS = 0.1  # while entries wait behind others of their key
-STANDBY_SECONDS = 0.5
-DUE_BLOCK_MS = 500  # while entries may fall due by time alone
-IDLE_BLOCK_MS = 1000
+STANDBY_SECONDS = 1.0  # between two attempts to own a keyed stream
 SETTLE_MAX = 500
 GATHER_SECONDS = 0.002  # for more free slots, so that one take fills several
 TAKER_SECONDS_MAX = 3.0
@@ -71,20 +69,23 @@ class Lane:
         self._outcomes: queue.SimpleQueue[list[Outcome] | None] = queue.SimpleQueue()
         self._limiter = setting.limiter
         self._later: list[Outcome] = []  # the server has no memory for what they add
-        self._settled = threading.Condition()
-        self._settlements = 0  # so that a wait for new entries ends when a key becomes free
         self._alone_after = 0.0
-        self._was_empty = False  # the last take found nothing
         self._problem = ""  # why the last take or settling failed, if that was not expected
         name = f"penstock-{feed.stream}"
+        self._bell = Bell(setting.backend, f"{name}-bell")
         self._taker = threading.Thread(target=self._take_all, name=name, daemon=True)
         self._settler = threading.Thread(
             target=self._settle_all, name=f"{name}-settle", daemon=True
         )
 
     def start(self) -> None:
+        self._bell.start()
         self._taker.start()
         self._settler.start()
+
+    def begin_stop(self) -> None:
+        """After `stopping`: end a wait for entries."""
+        self._bell.ring()
 
     def drain(self, deadline: float) -> bool:
         """After `stopping`: wait until all attempts have ended; False if the time is over."""
@@ -100,6 +101,7 @@ class Lane:
 
     def end(self, seconds: float) -> None:
         """Settle what has ended, and leave the group."""
+        self._bell.end()
         self._outcomes.put(_END)
         self._settler.join(seconds)
         try:
@@ -109,7 +111,7 @@ class Lane:
 
     def problem(self) -> str:
         """Why this stream is not served, if that is no matter of its server; else empty."""
-        if not (self._taker.is_alive() and self._settler.is_alive()):
+        if not all(one.is_alive() for one in (self._taker, self._settler, self._bell)):
             return f"stream={self.feed.stream} a thread has ended"
         return self._problem
 
@@ -132,10 +134,8 @@ class Lane:
                     self.feed.prepare()
                     self.feed.recover()
                     is_sound = True
-                self.take_failure = ""
                 self._take_once()
                 pause = PAUSE_SECONDS
-                self._problem = ""
             except DatabaseClosed:
                 return
             except Exception as error:  # noqa: BLE001 - the stream must not stand still
@@ -160,15 +160,12 @@ class Lane:
         if not gate.enter(wanted, 0.5):
             self._reserve_less(wanted)
             return
-        settlements = self._settlements
         taken = Taken()
         started = 0
         failure: Exception | None = None
         try:
-            # Before the take: what is added after it is noticed by the wait.
-            after = self._ends() if self._was_empty else None
             taken = self.feed.take(wanted)
-            self._was_empty = not taken.entries
+            self.take_failure = self._problem = ""
             if taken.entries and self._options.batch is not None:
                 try:
                     self._fill(taken, wanted)
@@ -187,8 +184,8 @@ class Lane:
             self._take_for_child()
         elif taken.suspects_left and time.monotonic() >= self._alone_after:
             self._take_alone()
-        elif after is not None and not taken.entries:
-            self._wait_for_more(after, taken, settlements)
+        elif len(taken.entries) < wanted:
+            self._wait_for_more(taken)
 
     def _give_back(self, entries: list[Entry]) -> None:
         """Entries were taken while the worker stopped: they have not started, and do not count."""
@@ -227,11 +224,11 @@ class Lane:
             left = deadline - time.monotonic()
             if left <= 0:
                 return
-            after = self._ends()
+            self._bell.wait(taken.after, left if taken.wait is None else min(left, taken.wait))
             more = self.feed.take(wanted - len(taken.entries))
             taken.entries += more.entries
-            if not more.entries:
-                self._setting.backend.wait(after, max(1, round(left * 1000)))
+            taken.wait, taken.after = more.wait, more.after
+            taken.suspects_left |= more.suspects_left
 
     def _start(self, entries: list[Entry]) -> int:
         """Start attempts; entries of a failed batch run one by one. Returns the number of entries."""
@@ -305,23 +302,15 @@ class Lane:
             gate.leave(1 - started)
             gate.share()
 
-    def _wait_for_more(self, after: dict[str, str], taken: Taken, settlements: int) -> None:
-        """Wait until an entry is added, or may be due, or a key or the stream may be free."""
+    def _wait_for_more(self, taken: Taken) -> None:
+        """Wait until an entry is added or may be due, or the stream or a key may be free."""
         if taken.standby:
-            self._setting.stopping.wait(STANDBY_SECONDS)
-        elif taken.waiting and self._options.key is not None:
-            with self._settled:
-                self._settled.wait_for(lambda: self._settlements != settlements, KEY_SECONDS)
-        else:
-            self._setting.backend.wait(after, DUE_BLOCK_MS if taken.waiting else IDLE_BLOCK_MS)
-
-    def _ends(self) -> dict[str, str]:
-        """The last id of the stream and of its delayed entries."""
-        ends = {}
-        for key in (self.feed.stream, delayed_key(self.feed.stream)):
-            last = self._setting.backend.ask("XREVRANGE", key, "+", "-", "COUNT", 1)
-            ends[key] = _last_id(last)
-        return ends
+            self._bell.wait(None, STANDBY_SECONDS)
+            return
+        seconds = SECONDS_MAX if taken.wait is None else taken.wait
+        if taken.suspects_left:
+            seconds = min(seconds, max(0.0, self._alone_after - time.monotonic()))
+        self._bell.wait(taken.after, seconds)
 
     # --- Settling ----------------------------------------------------------------------------------
 
@@ -330,9 +319,6 @@ class Lane:
         while not ends:
             batch, ends = self._gather()
             self._later = self._settle(batch + self._later)
-            with self._settled:
-                self._settlements += 1
-                self._settled.notify_all()
 
     def _gather(self) -> tuple[list[Outcome], bool]:
         """Wait for outcomes, not for long if others wait for memory; tell whether the lane ends."""
@@ -354,6 +340,8 @@ class Lane:
         while batch:
             try:
                 self.feed.settle(batch)
+                if self.feed.may_free(batch):
+                    self._bell.ring()
             except DatabaseClosed:
                 break
             except Exception as error:  # noqa: BLE001 - whatever a handler sends, the others are settled
@@ -379,6 +367,7 @@ class Lane:
             return None
         if code == "NOGROUP":
             self.feed.forget(batch)  # with the group, everything that was pending is gone
+            self._bell.ring()
         elif len(batch) > 1:  # perhaps one of them sends what the server refuses: find it
             return [left for one in batch for left in self._settle([one])]
         elif batch[0].sent:
@@ -388,15 +377,10 @@ class Lane:
             return None  # the stream itself or its dead letters: somebody has to repair the server
         else:
             self.feed.forget(batch)  # its lease will end
+            self._bell.ring()
         return []
 
 
 def _adds(one: Outcome) -> bool:
     """Tell whether settling an outcome adds entries."""
     return one.kind == DEAD or bool(one.sent)
-
-
-def _last_id(found: list[Any] | EntryRange) -> str:
-    """The id in the reply of XREVRANGE COUNT 1."""
-    entries = found if isinstance(found, list) else found.entries()
-    return entries[0][0].decode() if entries else "0-0"

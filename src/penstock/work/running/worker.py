@@ -1,13 +1,14 @@
 """Worker: runs all handlers of an App in this process until it is stopped.
 
-Threads: two for each stream (lane), one that renews all leases, one event loop for async handlers, and those
-that run plain functions. The renewal has its own connection and waits for nobody.
+Threads: three for each stream (lane, bell), one that renews all leases, one event loop for async handlers,
+and those that run plain functions. The renewal has its own connection and waits for nobody.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import CommandError, ConfigError, ConnectionLost, DatabaseClosed
@@ -62,9 +63,9 @@ class Worker:
             for handler in self._app.handlers.values()
         }
         feeds = [
-            (feed_for(place, handler, stream), handler)
+            (feed, handler)
             for handler in self._app.handlers.values()
-            for stream in handler.streams()
+            for feed in feeds_for(place, handler)
         ]
         for feed, _ in feeds:
             feed.prepare()
@@ -102,6 +103,8 @@ class Worker:
         """Take no more entries."""
         self._stopping.set()
         self._gate.stop()
+        for lane in self._lanes:
+            lane.begin_stop()
 
     def stop(self, drain: float = 30, now: threading.Event | None = None) -> bool:
         """Stop: finish what runs within `drain` seconds, give back the rest. True if all was finished.
@@ -180,9 +183,12 @@ def _limiter_or_none(handler: Handler[Any]) -> Limiter | None:
     return None if rate is None else Limiter(rate, time.monotonic())
 
 
-def feed_for(place: Place, handler: Handler[Any], stream: str) -> Feed:
-    """The feed of one stream of a handler."""
-    source = Source(place.group, stream, handler.route)
-    if handler.options.key is not None:
-        return KeyedFeed(place, handler, source)
-    return Feed(place, handler, source)
+def feeds_for(place: Place, handler: Handler[Any]) -> Sequence[Feed]:
+    """The feeds of a handler: one for each of its streams."""
+    sources = [Source(place.group, stream, handler.route) for stream in handler.streams()]
+    if handler.options.key is None:
+        return [Feed(place, handler, source) for source in sources]
+    partitions = [KeyedFeed(place, handler, source) for source in sources]
+    for one in partitions:
+        one.partitions = partitions
+    return partitions

@@ -35,20 +35,22 @@ def check_owner(context: Context, keys: list[bytes], consumer: bytes) -> None:
 def penstock_own(context: Context, frame: Frame) -> int:
     """Become the owner for a time, or stay it; 0 if another consumer is. A time of 0 gives it up.
 
-    With KEEP also 0 if nobody is: meanwhile another consumer may have been the owner.
+    With KEEP and TO also 0 if nobody is: meanwhile another consumer may have been the owner. TO makes another
+    consumer the owner.
     """
     arguments = WorkArguments(frame, 1)
     key = arguments.keys[0]
     consumer = arguments.word()
     lease_ms = arguments.number(0, WINDOW_MS)
-    keep = arguments.option(b"KEEP")
+    to = arguments.word() if (hands_over := arguments.option(b"TO")) else consumer
+    keep = hands_over or arguments.option(b"KEEP")
     arguments.end()
     owner = owner_or_none(context, key)
     context.recorded = True
     if owner != consumer and (keep or owner is not None):
         return 0
     if lease_ms:
-        call(context, "SET", key, consumer, b"PX", b"%d" % lease_ms)
+        call(context, "SET", key, to, b"PX", b"%d" % lease_ms)
     elif owner is not None:
         call(context, "DEL", key)
     return 1
@@ -85,7 +87,7 @@ COMMANDS = (
         Flags.WRITE | Flags.FAST,  # also without memory: an owner must stay the owner
         NO_KEYS,
         "Own a keyed stream for a time.",
-        syntax="1 owner consumer lease-ms [KEEP]",
+        syntax="1 owner consumer lease-ms [KEEP | TO consumer]",
         since="0.2.0",
         group="penstock",
         find_keys=work_keys,

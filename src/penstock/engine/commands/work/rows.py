@@ -19,6 +19,10 @@ WINDOW_MS = 86_400_000  # a row is due when it has been idle for this long
 WAITING = b"waiting"  # the consumer of rows that wait for their next attempt
 DELAYING = b"-"  # the consumer of entries that were sent for later
 COUNT_MAX = 1000  # entries in one call
+SEEN_MAX = 50  # rows that one call looks at to tell when the next is due
+LOOK_MS = (
+    500  # how often a worker looks if it cannot tell: below the second that retries may be late
+)
 _WORKER = re.compile(
     rb".+-\d+-[0-9a-f]{8}", re.DOTALL
 )  # host, process, random: penstock.work.names
@@ -112,6 +116,11 @@ class GroupRows:
             facts += [b"_group", self.group_name, b"_consumer", self.consumer]
             call(self._context, "XADD", dead, b"*", *fields, *facts)
         self.acknowledge(entry_id)
+
+
+def shortest(waits: list[int]) -> int:
+    """The shortest of some times; -1 if there is none."""
+    return min(waits, default=-1)
 
 
 def is_suspect(row: PendingRow) -> bool:

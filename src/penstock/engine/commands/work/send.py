@@ -15,7 +15,7 @@ from penstock.engine.commands.streams.groups import group_or_none
 from penstock.engine.commands.work.arguments import WorkArguments, work_keys
 from penstock.engine.commands.work.calls import call
 from penstock.engine.commands.work.owners import owner_or_none
-from penstock.engine.commands.work.rows import DELAYING
+from penstock.engine.commands.work.rows import DELAYING, LOOK_MS, SEEN_MAX
 from penstock.engine.context import Context
 from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.errors import CommandError, elements_too_large, ids_exhausted
@@ -88,6 +88,17 @@ def move_due(context: Context, stream: bytes, delayed: bytes) -> None:
             call(context, "XADD", stream, b"*", *entries[0][1])
         call(context, "XACK", delayed, DELAYED_GROUP, row.id.text)
         call(context, "XDEL", delayed, row.id.text)
+
+
+def delayed_waits(context: Context, delayed: bytes) -> list[int]:
+    """How long until delayed entries may be due."""
+    group = group_or_none(context.keyspace.stream_or_none(delayed), DELAYED_GROUP)
+    if group is None:
+        return []
+    rows = group.pending_rows(stream_id.SMALLEST, stream_id.LARGEST, SEEN_MAX)
+    now_ms = context.now_ms()
+    waits = [max(0, DELAY_WINDOW_MS - max(0, now_ms - row.delivery_ms)) for row in rows]
+    return [*waits, LOOK_MS] if len(waits) >= SEEN_MAX else waits
 
 
 def penstock_send(context: Context, frame: Frame) -> bytes | None:

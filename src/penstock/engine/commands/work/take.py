@@ -7,6 +7,10 @@ that has used up its attempts goes to the dead letters before a handler sees it.
     ALONE   one suspect: its last attempt ended without an outcome, so it may have killed its worker
     NEW     new entries only, for the owner of a keyed stream; their attempts are counted by RENEW
 
+A worker that got less than it asked for waits for an entry behind the two ids that TAKE returns, with XREAD.
+It asks again by itself after the time that TAKE returns: when the next row falls due. Other workers may
+settle their rows as retries that are due soon, so while they have rows, that time is short.
+
 ADOPT gives all rows of a keyed stream to its new owner. RENEW extends leases and counts attempts; it returns
 the ids that the worker has lost.
 """
@@ -23,13 +27,16 @@ from penstock.engine.commands.work.calls import call
 from penstock.engine.commands.work.owners import check_owner, is_owner
 from penstock.engine.commands.work.rows import (
     COUNT_MAX,
+    LOOK_MS,
+    SEEN_MAX,
     WAITING,
     WINDOW_MS,
     GroupRows,
     is_suspect,
+    shortest,
     spent_reason,
 )
-from penstock.engine.commands.work.send import move_due
+from penstock.engine.commands.work.send import delayed_waits, move_due
 from penstock.engine.context import Context
 from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.errors import CommandError
@@ -40,7 +47,11 @@ _LOOK_MAX = 100  # due rows that one call looks at beyond those that it returns
 
 
 def penstock_take(context: Context, frame: Frame) -> list[Any]:
-    """Take entries: [[id, fields, attempt, suspect] ...], suspects left, rows waiting, ids of the buried."""
+    """Take entries: [[id, fields, attempt, suspect] ...], suspects left, wait, ids of the buried, ends.
+
+    wait: milliseconds until more may be due; -1 if time alone brings nothing. ends: the last ids of the
+    stream and of the delayed entries.
+    """
     arguments = WorkArguments(frame, 3, 4)
     stream, dead, delayed = arguments.keys[:3]
     group, consumer = arguments.word(), arguments.word()
@@ -88,9 +99,28 @@ def penstock_take(context: Context, frame: Frame) -> list[Any]:
             begun = 0 if mode == b"NEW" else 1
             rows.claim([entry_id for entry_id, _ in entries], consumer, lease_ms, begun)
             taken += [[entry_id, fields, begun, 0] for entry_id, fields in entries]
-    late = context.keyspace.stream_or_none(delayed)
-    waiting = rows.group.pending.count > 0 or (late is not None and late.length > 0)
-    return [taken, int(left > 0), int(waiting), buried]
+    wait_ms = 0
+    if len(taken) < limit:
+        wait_ms = shortest([*_pending_waits(context, rows, mode), *delayed_waits(context, delayed)])
+    ends = [_end(context, key) for key in (stream, delayed)]
+    return [taken, int(left > 0), wait_ms, buried, ends]
+
+
+def _pending_waits(context: Context, rows: GroupRows, mode: bytes) -> list[int]:
+    """How long until rows of the group may be due. The owner of a keyed stream knows that by itself."""
+    if mode == b"NEW":
+        return []
+    waits = [LOOK_MS] if rows.group.pending.count >= SEEN_MAX else []
+    for row in rows.group.pending_rows(stream_id.SMALLEST, stream_id.LARGEST, SEEN_MAX):
+        left_ms = WINDOW_MS - max(0, context.now_ms() - row.delivery_ms)
+        is_known = left_ms > 0 and row.consumer in (WAITING, rows.consumer)
+        waits.append(left_ms if is_known else LOOK_MS)
+    return waits
+
+
+def _end(context: Context, key: bytes) -> bytes:
+    stream = context.keyspace.stream_or_none(key)
+    return b"0-0" if stream is None else b"%d-%d" % (stream.last_ms, stream.last_seq)
 
 
 def penstock_adopt(context: Context, frame: Frame) -> list[Any]:
