@@ -129,7 +129,7 @@ class TableWriter:
             log.info("%s has the batch already", root)
             return
         rows = with_partitions(rows, self._partition_by)
-        rows = fit(rows, None if newest is None else newest.schema, takes_fields=True)
+        rows = fit(rows, None if newest is None else newest.schema, self._log.format)
         schema = json.loads(rows.schema.toNullable().json())
         if state is None:
             state = table.create(Manifest(batch.owners[0], NO_BATCH, self._partition_by, schema))
