@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.cli.pipeline_draft import Draft, Fields, json_type, members_of, type_of_values
+from penstock.cli.pipeline_draft import Draft, Fields, JsonKinds, text_of, type_of_values
 from penstock.spark.pipeline.definition.file import read_pipeline
 from penstock.spark.pipeline.definition.rules import rule_problems
 from tests.support.command_line import CommandLine
@@ -61,14 +61,21 @@ def test_the_narrowest_type_that_all_values_have(values: list[bytes], kind: str)
         ([{"a": [{"sku": "x", "qty": 1}]}], "struct<a:array<struct<sku:string,qty:bigint>>>"),
         ([{"a": None}], None),
         ([{}], None),
+        ([*[1] * 10, "x"], "bigint"),
+        ([*[1] * 9, "x"], None),
+        (["2026-11-18T10:00:00Z"], "timestamp"),
+        (["2026-11-18", None], "date"),
+        (["12", "9.90"], "string"),
+        (["\ud800"], "string"),
     ],
 )
 def test_the_type_of_json_values(values: list[object], kind: str | None) -> None:
-    assert json_type(values) == kind
+    found = JsonKinds().of(values)
+    assert (found and text_of(found)) == kind
 
 
 def test_names_that_differ_in_case_are_one_member() -> None:
-    assert members_of([{"a": 1, "A": "x"}]) == {"a": "bigint"}
+    assert JsonKinds().of_members([{"a": 1, "A": "x"}]) == {"a": "bigint"}
 
 
 def draft_of(tmp_path: Path, entries: list[Fields], stream: str = "s") -> dict[str, object]:
@@ -105,7 +112,40 @@ def test_a_draft_has_types_payload_and_columns(tmp_path: Path) -> None:
     assert found["reject"] == {"stream": "orders:eu:rejected"}
     text = Draft("orders:eu", URL, entries).text
     assert 'note = "string"  # in 1 of 2 entries' in text
-    assert "# odd: no type, or several" in text
+    assert "# odd is left out, because its values have several types." in text
+
+
+def test_rare_mistakes_are_named_and_deeper_members_suggested(tmp_path: Path) -> None:
+    user = {"id": 1, "geo": {"country": "DE"}, "first name": "Ann", "none": None}
+    body = {"user": user, "at": "2026-11-18T10:00:00Z", "items": [{"sku": "A"}]}
+    wrong = body | {"user": user | {"id": "x"}}
+    bodies = [*[json.dumps(body)] * 20, json.dumps(wrong), '{"user": ']
+    entries: list[Fields] = [[(b"body", text.encode())] for text in bodies]
+    found = draft_of(tmp_path, entries)
+    assert found["columns"] == {"at": "body.at"}
+    text = Draft("s", URL, entries).text
+    for line in (
+        'field = "body"  # 1 value is not a JSON object: it is rejected',
+        "# user.id: 1 of 21 values has another type. Its entry is rejected.",
+        "# user.none is left out, because it has no values.",
+        '# user_geo_country = "body.user.geo.country"',
+        '# "user_first name" = "body.user.`first name`"',
+        '# time = "at"',
+    ):
+        assert f"\n{line}\n" in text
+    assert "items" not in str(found["columns"])
+
+
+def test_replayed_entries_get_the_time_of_the_original(tmp_path: Path) -> None:
+    replayed = [(b"qty", b"1"), (b"_source_stream", b"orders"), (b"_source_id", b"1-0")]
+    found = draft_of(tmp_path, [[(b"qty", b"2")], replayed])
+    assert found["schema"] == {
+        "qty": "bigint",
+        "_source_stream": "string",
+        "_source_id": "string",
+    }
+    assert found["columns"] == {"happened": "coalesce(id_timestamp(_source_id), _timestamp)"}
+    assert '# time = "happened"' in Draft("s", URL, [replayed]).text
 
 
 NAMES = st.binary(max_size=8) | st.sampled_from(

@@ -5,7 +5,11 @@ Each field gets the narrowest of these types that all sampled values have:
     bigint  decimal(18,n)  decimal(38,n)  double  boolean  date  timestamp  string  binary
 
 A field whose values are JSON objects becomes the [payload], with the types of its members, and each member
-that is a plain value becomes a column. A member with values of two types is left out, with a remark.
+that is a plain value becomes a column. Columns of deeper members are suggested in comments. Rare values of
+another type, and rare values that are no JSON objects, are taken for mistakes. A member with values of two
+types is left out. Comments name both.
+
+If the stream has replayed entries, a column gets the time of the original.
 
 The draft loses nothing: entries that do not fit it are rejected with their reason, and the archive keeps
 every entry as it is.
@@ -15,15 +19,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from penstock.client.dead_letters import SOURCE_ID
 from penstock.client.value_text import ValueText
 from penstock.spark.pipeline.definition.rules import OWN_COLUMNS
 
 Fields = Sequence[tuple[bytes, bytes]]
 Type = str | None  # None: no two values agree, or there is none
+# A type, the members of a struct, or the kind of the elements of an array.
+Kind = str | dict[str, "Kind"] | tuple["Kind"]
 
+RARE = 10  # a kind of values is a mistake if fewer than one of so many values have it
+SUGGESTIONS_MAX = 10  # columns of deeper members
 DECIMAL_DIGITS = (18, 38)  # the most of a quick decimal, and of any
 _CODE = re.compile(rb"[+-]?0[0-9]|\+")  # 007 and +5 would lose characters as numbers
 _DECIMAL = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
@@ -31,6 +41,8 @@ _TRUTH = re.compile(rb"true|false", re.IGNORECASE)
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LONG_MAX = 2**63 - 1
+_REPLAYED = SOURCE_ID.decode()
+_ORIGINAL = f"coalesce(id_timestamp({_REPLAYED}), _timestamp)"
 
 
 # --- Types -----------------------------------------------------------------------------------------
@@ -93,39 +105,83 @@ def object_or_none(value: bytes) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def json_type(values: Iterable[Any]) -> Type:
-    """The type that JSON values have in common; null has any. None if they have none."""
-    found = [value for value in values if value is not None]
-    kinds = {type(value) for value in found}
-    if kinds == {bool}:
-        return "boolean"
-    if kinds == {int}:
-        fits = all(-_LONG_MAX - 1 <= value <= _LONG_MAX for value in found)
-        return "bigint" if fits else "decimal(38,0)"
-    if kinds and kinds <= {int, float}:
-        return "double"
-    if kinds == {str}:
-        return "string"
-    if kinds == {list}:
-        inner = json_type(item for value in found for item in value)
-        return None if inner is None else f"array<{inner}>"
-    if kinds == {dict}:
-        members = [(name, kind) for name, kind in members_of(found).items() if kind is not None]
-        inner = ",".join(f"{quoted_name(name)}:{kind}" for name, kind in members)
-        return f"struct<{inner}>" if members else None
-    return None
+class JsonKinds:
+    """The kinds of JSON values, and `remarks` about members with several."""
+
+    def __init__(self) -> None:
+        self.remarks: list[str] = []
+
+    def of(self, values: Iterable[Any], path: str = "") -> Kind | None:
+        """The kind that nearly all values have; null has any. None if there is no such kind."""
+        found = [value for value in values if value is not None]
+        counts = Counter(map(_name_of, found))
+        usual = [name for name, count in counts.items() if count * RARE >= len(found)]
+        if len(usual) != 1:
+            why = "its values have several types" if found else "it has no values"
+            self.remarks.append(f"{path} is left out, because {why}.")
+            return None
+        rare = len(found) - counts[usual[0]]
+        if rare:
+            what = (
+                "values have another type. Their entries are"
+                if rare > 1
+                else "values has another type. Its entry is"
+            )
+            self.remarks.append(f"{path}: {rare:,} of {len(found):,} {what} rejected.")
+        return self._one([value for value in found if _name_of(value) == usual[0]], path)
+
+    def of_members(self, objects: Sequence[Mapping[str, Any]], path: str = "") -> dict[str, Kind]:
+        """The members of all objects that have a kind, in the order in which they appear.
+
+        Spark ignores case: of two names that differ only in case, the first is taken.
+        """
+        names: dict[str, str] = {}
+        for one in objects:
+            for name in one:
+                names.setdefault(name.lower(), name)
+        kinds = {
+            name: self.of([one.get(name) for one in objects], f"{path}.{name}" if path else name)
+            for name in names.values()
+        }
+        return {name: kind for name, kind in kinds.items() if kind is not None}
+
+    def _one(self, values: list[Any], path: str) -> Kind | None:
+        """The kind of values that are all numbers, or all lists, ..."""
+        first = values[0]
+        if isinstance(first, bool):
+            return "boolean"
+        if isinstance(first, int | float):
+            if any(isinstance(value, float) for value in values):
+                return "double"
+            fits = all(-_LONG_MAX - 1 <= value <= _LONG_MAX for value in values)
+            return "bigint" if fits else "decimal(38,0)"
+        if isinstance(first, str):
+            return _time_or_string(values)
+        if isinstance(first, list):
+            inner = self.of((item for value in values for item in value), f"{path}[]")
+            return None if inner is None else (inner,)
+        return self.of_members(values, path) or None
 
 
-def members_of(objects: Sequence[Mapping[str, Any]]) -> dict[str, Type]:
-    """The members of all objects with their types, in the order in which they appear.
+def _name_of(value: Any) -> str:
+    return "number" if type(value) in (int, float) else type(value).__name__
 
-    Spark ignores case: of two names that differ only in case, the first is taken.
-    """
-    names: dict[str, str] = {}
-    for one in objects:
-        for name in one:
-            names.setdefault(name.lower(), name)
-    return {name: json_type(one.get(name) for one in objects) for name in names.values()}
+
+def _time_or_string(values: Sequence[str]) -> str:
+    """The type of JSON strings: dates and times are strings, too."""
+    kind = type_of_values([value.encode("utf-8", "surrogatepass") for value in values])
+    return kind if kind in ("date", "timestamp") else "string"
+
+
+def text_of(kind: Kind) -> str:
+    """A kind as a type of Spark."""
+    if isinstance(kind, str):
+        return kind
+    if isinstance(kind, tuple):
+        return f"array<{text_of(kind[0])}>"
+    return "struct<{}>".format(
+        ",".join(f"{quoted_name(name)}:{text_of(one)}" for name, one in kind.items())
+    )
 
 
 def quoted_name(name: str) -> str:
@@ -150,6 +206,14 @@ class Draft:
                 self._values.setdefault(name.decode("utf-8", "backslashreplace"), []).append(value)
         self._leave_out()
         self._payload, self._objects = self._find_payload()
+        kinds = JsonKinds()
+        self._members = kinds.of_members(self._objects)
+        self._remarks = kinds.remarks
+        if not self._members:
+            self._payload = None
+        self._made = self._make_columns()
+        self._original = self._find_original()
+        self._time = self._find_time()
 
     def _leave_out(self) -> None:
         """Take out the fields that cannot be columns."""
@@ -168,12 +232,14 @@ class Draft:
         self._left_out.append(f"The field {json.dumps(name)} {why}.")
 
     def _find_payload(self) -> tuple[str | None, list[dict[str, Any]]]:
-        """The field with JSON objects only; of several the one with the most bytes."""
+        """The field with JSON objects, but for rare values; of several the one with the most bytes."""
         best: tuple[int, str, list[dict[str, Any]]] | None = None
         for name, values in self._values.items():
             objects = [one for one in map(object_or_none, values) if one is not None]
             size = sum(map(len, values))
-            if len(objects) == len(values) and (best is None or size > best[0]):
+            if (len(values) - len(objects)) * RARE < len(values) and (
+                best is None or size > best[0]
+            ):
                 best = size, name, objects
         return (None, []) if best is None else best[1:]
 
@@ -192,6 +258,7 @@ class Draft:
             'group = "lake"  # shows how far the archive is',
             *self._schema(),
             *self._payload_sections(),
+            *self._columns(),
             "",
             "[archive]",
             'path = "lake"  # relative to this file',
@@ -204,6 +271,7 @@ class Draft:
             "",
             "# [[aggregate]]",
             '# name = "by_minute"',
+            *([f"# time = {json.dumps(self._time)}"] if self._time else []),
             '# window = "1 minute"',
             '# watermark = "10 minutes"',
             '# measures = { entries = "count(*)" }',
@@ -227,28 +295,66 @@ class Draft:
     def _payload_sections(self) -> list[str]:
         if self._payload is None:
             return []
-        members = members_of(self._objects)
-        typed = {name: kind for name, kind in members.items() if kind is not None}
-        if not typed:
-            return [f"# {_key(self._payload)}: no member has one type in all entries"]
-        lines = ["", "[payload]", f"field = {json.dumps(self._payload)}", 'format = "json"']
-        lines += ["", "[payload.schema]"]
-        lines += [f"{_key(name)} = {json.dumps(kind)}" for name, kind in typed.items()]
-        for name in members.keys() - typed.keys():
-            lines.append(f"# {_one_line(name)}: no type, or several")
-        columns = self._columns(typed)
-        return [*lines, "", "[columns]", *columns] if columns else lines
-
-    def _columns(self, typed: Mapping[str, str]) -> list[str]:
-        """Columns of the plain members whose names are free."""
-        taken = {*OWN_COLUMNS, *map(str.lower, self._values)}
-        assert self._payload is not None
-        field = quoted_name(self._payload)
-        return [
-            f"{_key(name)} = {json.dumps(f'{field}.{quoted_name(name)}')}"
-            for name, kind in typed.items()
-            if "<" not in kind and name.lower() not in taken
+        broken = len(self._values[self._payload]) - len(self._objects)
+        what = (
+            "values are not JSON objects: they are"
+            if broken > 1
+            else "value is not a JSON object: it is"
+        )
+        remark = f"  # {broken:,} {what} rejected" if broken else ""
+        lines = ["", "[payload]", f"field = {json.dumps(self._payload)}{remark}", 'format = "json"']
+        lines += ["", "[payload.schema]", *(f"# {_one_line(one)}" for one in self._remarks)]
+        return lines + [
+            f"{_key(name)} = {json.dumps(text_of(kind))}" for name, kind in self._members.items()
         ]
+
+    def _columns(self) -> list[str]:
+        """Columns of the plain members whose names are free, and suggestions for deeper ones."""
+        made = [f"{_key(name)} = {json.dumps(sql)}" for name, sql in self._made.items()]
+        if self._original:
+            made.append(f"{self._original} = {json.dumps(_ORIGINAL)}  # of replayed entries, too")
+        plain = [path for path in _plain_members(self._members) if len(path) > 1]
+        for path in plain[:SUGGESTIONS_MAX]:
+            made.append(f"# {_key('_'.join(path))} = {json.dumps(self._sql_of(path))}")
+        return ["", "[columns]", *made] if made else []
+
+    def _sql_of(self, path: Sequence[str]) -> str:
+        assert self._payload is not None
+        return ".".join(map(quoted_name, (self._payload, *path)))
+
+    def _make_columns(self) -> dict[str, str]:
+        taken = {*OWN_COLUMNS, *map(str.lower, self._values)}
+        return {
+            path[0]: self._sql_of(path)
+            for path in _plain_members(self._members)
+            if len(path) == 1 and path[0].lower() not in taken
+        }
+
+    def _find_original(self) -> str:
+        """The name of the column with the time of the original, or empty."""
+        taken = {name.lower() for name in (*self._values, *self._made)}
+        is_replayed = _REPLAYED in self._values and self._payload != _REPLAYED
+        return "happened" if is_replayed and "happened" not in taken else ""
+
+    def _find_time(self) -> str:
+        """The column whose time is that of the event, or empty."""
+        if self._original:
+            return self._original
+        for name, values in self._values.items():
+            if name != self._payload and type_of_values(values) == "timestamp":
+                return name
+        return next((name for name in self._made if self._members[name] == "timestamp"), "")
+
+
+def _plain_members(
+    members: Mapping[str, Kind], above: tuple[str, ...] = ()
+) -> Iterator[tuple[str, ...]]:
+    """The paths of all members that are plain values, outside of arrays."""
+    for name, kind in members.items():
+        if isinstance(kind, dict):
+            yield from _plain_members(kind, (*above, name))
+        elif isinstance(kind, str):
+            yield (*above, name)
 
 
 def _key(name: str) -> str:

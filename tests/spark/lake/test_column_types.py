@@ -19,6 +19,8 @@ from penstock.spark.lake.column_types import (
     only_adds_fields,
     wider,
 )
+from penstock.spark.lake.columns import TYPE_CHANGES
+from penstock.spark.lake.formats import ICEBERG
 from penstock.spark.lake.manifest import ArchiveError
 
 pytestmark = pytest.mark.usefixtures("spark")  # Spark parses the types
@@ -114,3 +116,25 @@ def test_new_fields_of_structs_are_told_from_wider_types(
     old: str, new: str, expected: bool
 ) -> None:
     assert only_adds_fields(DataType.fromDDL(old), DataType.fromDDL(new)) == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("int", "bigint", True),
+        ("smallint", "int", True),
+        ("bigint", "int", False),
+        ("float", "double", True),
+        ("int", "double", False),
+        ("decimal(10,2)", "decimal(12,2)", True),
+        ("decimal(10,2)", "decimal(12,3)", False),
+        ("decimal(10,2)", "decimal(9,2)", False),
+        ("array<struct<a:int>>", "array<struct<a:bigint,b:string>>", True),
+        ("map<int,float>", "map<int,double>", True),
+        ("map<int,float>", "map<bigint,float>", False),
+        ("string", "binary", False),
+    ],
+)
+def test_iceberg_takes_some_wider_types(old: str, new: str, expected: bool) -> None:
+    takes = TYPE_CHANGES[ICEBERG]
+    assert takes(DataType.fromDDL(old), DataType.fromDDL(new)) == expected

@@ -97,7 +97,7 @@ def test_every_reader_sees_the_rows_of_all_batches_once(
         assert read(place, "day") == days
     assert tables.by_spark(spark, place, "day") == days
     assert (newest(place).batch, newest(place).position) == (2, {"s": "7-0"})
-    assert [len(name) for name in attempts(place)] == [19] * 3
+    assert [len(name) for name in attempts(place)] == [19] * 2  # none of the empty batch
 
 
 @ONE
@@ -129,7 +129,7 @@ def test_files_of_a_killed_attempt_are_deleted_by_the_next_run(
     write(frame_of(spark, range(4, 8)), 8)
     assert tables.seen(spark, place) == Counter(range(8))
     assert attempts(place)[0] == kept
-    assert len(attempts(place)) in (2, 3)  # what was left when the deletion was killed stays
+    assert len(attempts(place)) == 2
 
 
 @ONE
@@ -150,6 +150,30 @@ def test_a_stale_driver_commits_nothing(
     write(frame, 8)
     write(frame_of(spark, range(8, 10)), 10)
     assert tables.seen(spark, place) == Counter(range(10))
+    assert len(attempts(place)) == 3
+
+
+@ONE
+def test_files_that_a_stale_driver_writes_after_the_fence_are_deleted_later(
+    spark: Any, place: TablePlace, write: Write
+) -> None:
+    write(frame_of(spark, range(4)), 4)
+    frame = frame_of(spark, range(4, 8)).coalesce(1)
+
+    def overtake_and_be_killed() -> None:
+        stale = Path(place.path, "data", attempts(place)[-1])
+        write(frame, 8)
+        assert not stale.exists()
+        stale.mkdir()
+        (stale / "part-00001.parquet").write_bytes(b"late")
+        raise Crash
+
+    with pytest.raises(Crash):
+        write(frame, 8, open_log=tables.acting_at(place, 1, overtake_and_be_killed))
+    assert len(attempts(place)) == 3
+    write(frame_of(spark, range(8, 10)), 10)
+    assert tables.seen(spark, place) == Counter(range(10))
+    assert [int(name.partition("-")[0]) for name in attempts(place)] == [1, 3, 4]
 
 
 @ONE

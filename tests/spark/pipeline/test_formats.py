@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ pytest.importorskip("deltalake")
 pytest.importorskip("pyiceberg")
 pytest.importorskip("polars")
 
+from penstock.spark.lake.compaction import compact
 from penstock.spark.lake.formats import DELTA, ICEBERG, TablePlace
 from penstock.spark.lake.table_formats.table_writer import TableWriter
 from penstock.spark.pipeline.definition.file import PipelineFileError, read_pipeline
@@ -162,9 +164,47 @@ def test_a_struct_gets_new_members(
         archived(spark.newSession(), silver).selectExpr("body.at", "body.items[0].qty").collect()
     )
     assert sorted(map(tuple, found), key=str) == [(7, 3), (None, None), (None, None)]
-    wide = pipeline_of(penstock, in_format(form, text.replace('qty = "int"', 'qty = "bigint"')))
-    with pytest.raises(PipelineFileError, match="takes no wider type: use int or another name"):
-        run_pipeline(wide, spark, True)
+
+
+WIDER = {'qty = "int"': 'qty = "bigint"', "decimal(10,2)": "decimal(20,2)"}
+REFUSED = {'qty = "int"': 'qty = "double"', "decimal(10,2)": "decimal(20,4)"}
+
+
+def changed(text: str, changes: dict[str, str]) -> str:
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+@ONE
+def test_a_wider_type_is_taken_or_refused_with_its_line(
+    spark: Any, penstock: Broker, pipeline_of: Any, tmp_path: Path, form: str
+) -> None:
+    text = (TEXT + PAYLOAD).replace("<sku:string>", "<sku:string,qty:int>")
+    wider = changed(text, WIDER | {"<sku:string,qty:int>": "<sku:string,qty:bigint>"})
+    body = json.dumps({"kind": "sale", "items": [{"sku": "A", "qty": 3}]})
+    add(penstock, 0, body=body)
+    run_pipeline(pipeline_of(penstock, in_format(form, text)), spark, True)
+    with pytest.raises(PipelineFileError, match="in silver") as caught:
+        run_pipeline(pipeline_of(penstock, in_format(form, changed(text, REFUSED))), spark, True)
+    assert [problem.line for problem in caught.value.problems] == [9, 10]
+    wide = pipeline_of(penstock, in_format(form, wider))
+    if form == DELTA:
+        with pytest.raises(PipelineFileError, match="delta does not take this type: use int"):
+            run_pipeline(wide, spark, True)
+        return
+    for minute, step in enumerate((wider, text), 1):
+        add(penstock, minute, qty=2**40 if step == wider else 5, body=body)
+        run_pipeline(pipeline_of(penstock, in_format(form, step)), spark, True)
+    assert accounted(spark, tmp_path, form, penstock) == (3, 3, 0)
+    silver = table(tmp_path, form, "silver")
+    assert tables.seen(spark, silver, "qty") == Counter([2, 2**40, 5])
+    assert tables.seen(spark, silver, "price") == Counter([Decimal("1.50")] * 3)
+    found = [row["body"]["items"] for row in library_rows(silver)]
+    assert found == [[{"sku": "A", "qty": 3}]] * 3
+    compact(spark, silver.path)
+    assert tables.seen(spark, silver, "qty") == Counter([2, 2**40, 5])
 
 
 def library_rows(place: TablePlace) -> list[dict[str, Any]]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +147,56 @@ def test_a_batch_that_some_outputs_have_is_repeated_for_the_others(
     add(penstock, 2)
     run_pipeline(pipeline_of(penstock), spark, once=True)
     assert accounted(spark, tmp_path / "lake", penstock) == (4, 3, 1)
+
+
+@pytest.mark.parametrize("starting", cells(["former", "latest"]))
+def test_a_first_batch_that_is_repeated_starts_where_it_started(
+    spark: Any,
+    penstock: Broker,
+    pipeline_of: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    starting: str,
+) -> None:
+    text = TEXT
+    add(penstock, 0)
+    add(penstock, 0, qty="x")
+    if starting == "former":
+        run_former(pipeline_of(penstock), pipeline_session(spark), {"bronze", "silver", "reject"})
+        add(penstock, 1)
+    else:
+        text = TEXT.replace('group = "lake"', 'group = "lake"\nstarting = "latest"')
+    with monkeypatch.context() as patch, adding(penstock):
+        fail_after(patch, "bronze")
+        with pytest.raises(PipelineFailed, match="stopped by the test"):
+            run_pipeline(pipeline_of(penstock, text), spark, once=False)
+    run_pipeline(pipeline_of(penstock, text), spark, once=True)
+    count, _, refused = accounted(spark, tmp_path / "lake", penstock)
+    everything = penstock.client.xlen("orders")
+    if starting == "former":
+        assert (count, refused) == (everything, 1)
+    else:
+        assert 0 < count <= everything - 2
+
+
+@contextmanager
+def adding(broker: Broker) -> Iterator[None]:
+    """Add entries all the time."""
+    ends = threading.Event()
+
+    def add_some() -> None:
+        minutes = 2.0
+        while not ends.wait(0.05):
+            add(broker, minutes)
+            minutes += 0.001
+
+    thread = threading.Thread(target=add_some)
+    thread.start()
+    try:
+        yield
+    finally:
+        ends.set()
+        thread.join()
 
 
 def fail_after(patch: pytest.MonkeyPatch, after: str) -> None:

@@ -5,6 +5,7 @@ tables            Delta and Iceberg tables as their readers see them, and writer
 readers           reads a table across changes of its columns, with four readers
 pipeline_process  `penstock pipeline run` as a child process
 dumb_columns      entries to rows by plain Python objects
+kill_campaign     a pipeline with every kind of target, whose processes are killed
 former_pipeline   a pipeline in the layout before its query `main`
 scripts           runs a script without an activated virtual environment
 databases         PostgreSQL and SQLite

@@ -13,6 +13,8 @@ a time zone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import (
@@ -31,6 +33,8 @@ from pyspark.sql.types import (
 )
 
 from penstock.spark.lake.manifest import ArchiveError
+
+TypeTest = Callable[[DataType, DataType], bool]  # of the old type and the new one
 
 _LADDERS: tuple[tuple[type[DataType], ...], ...] = (
     (ByteType, ShortType, IntegerType, LongType),
@@ -70,20 +74,30 @@ def wider(old: DataType, new: DataType, path: tuple[str, ...]) -> DataType:
     raise TypeConflict(path, new.simpleString(), old.simpleString())
 
 
-def only_adds_fields(old: DataType, new: DataType) -> bool:
-    """Whether a type has the same parts as another one, and at most more fields in structs."""
-    if is_same(old, new):
-        return True
+def is_promoted(old: DataType, new: DataType) -> bool:
+    """Whether Iceberg reads older values of a simple type as the new one."""
+    if isinstance(old, DecimalType) and isinstance(new, DecimalType):
+        return old.scale == new.scale and old.precision <= new.precision
+    return is_same(old, new) or (not isinstance(new, DecimalType) and _holds(new, old))
+
+
+def only_adds_fields(old: DataType, new: DataType, simple: TypeTest = is_same) -> bool:
+    """Whether a type has the same parts as another one, and at most more fields in structs.
+
+    `simple` compares the types of parts that have no parts themselves.
+    """
     if isinstance(old, StructType) and isinstance(new, StructType):
         parts = {field.name: field.dataType for field in new}
         return all(
-            one.name in parts and only_adds_fields(one.dataType, parts[one.name]) for one in old
+            one.name in parts and only_adds_fields(one.dataType, parts[one.name], simple)
+            for one in old
         )
     if isinstance(old, ArrayType) and isinstance(new, ArrayType):
-        return only_adds_fields(old.elementType, new.elementType)
+        return only_adds_fields(old.elementType, new.elementType, simple)
     if isinstance(old, MapType) and isinstance(new, MapType):
-        return is_same(old.keyType, new.keyType) and only_adds_fields(old.valueType, new.valueType)
-    return False
+        values = (old.valueType, new.valueType)
+        return is_same(old.keyType, new.keyType) and only_adds_fields(*values, simple)
+    return simple(old, new)
 
 
 def wider_field(there: StructField, mine: StructField, path: tuple[str, ...] = ()) -> DataType:

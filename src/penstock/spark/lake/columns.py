@@ -4,13 +4,14 @@ Many readers assume that all files have the columns of the first one. So a colum
 same type in all files, and a batch without a column gets it with nulls. New columns are allowed: readers that
 merge schemas by name see them at once, others after older files are compacted.
 
-A batch with a narrower type is converted. For a wider type (column_types.py) the lake is rewritten first
-(widening.py).
+A batch with a narrower type is converted. For a wider type (column_types.py) a Parquet lake is rewritten
+first (widening.py). Table formats take some changes by themselves: see TYPE_CHANGES.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -19,12 +20,22 @@ from pyspark.sql.types import DataType, StructField, StructType
 
 from penstock.spark.lake.column_types import (
     TypeConflict,
+    TypeTest,
     converted,
+    is_promoted,
     is_same,
     only_adds_fields,
     wider_field,
 )
+from penstock.spark.lake.formats import DELTA, ICEBERG, PARQUET
 from penstock.spark.lake.manifest import ArchiveError
+
+# Whether a table of this format gives older rows the new type by itself.
+TYPE_CHANGES: Mapping[str, TypeTest] = {
+    PARQUET: is_same,
+    DELTA: only_adds_fields,
+    ICEBERG: partial(only_adds_fields, simple=is_promoted),
+}
 
 DAY = "day"
 TIMESTAMP = "_timestamp"
@@ -66,11 +77,8 @@ def is_derived(field: StructField) -> bool:
     return bool((field.metadata or {}).get(_DERIVED))
 
 
-def fit(frame: DataFrame, known: Mapping[str, Any] | None, takes_fields: bool = False) -> DataFrame:
-    """The frame with the lake's columns in order, followed by new ones. Raises: ArchiveError.
-
-    With `takes_fields` a struct may have new fields: table formats add them to older rows by themselves.
-    """
+def fit(frame: DataFrame, known: Mapping[str, Any] | None, form: str = PARQUET) -> DataFrame:
+    """The frame with the lake's columns in order, followed by new ones. Raises: ArchiveError."""
     if known is None:
         return frame
     there = StructType.fromJson(dict(known))
@@ -82,9 +90,7 @@ def fit(frame: DataFrame, known: Mapping[str, Any] | None, takes_fields: bool = 
             columns.append(F.lit(None).cast(field.dataType).alias(field.name))
             continue
         kind = wider_field(field, mine)
-        if not is_same(kind, field.dataType) and not (
-            takes_fields and only_adds_fields(field.dataType, kind)
-        ):
+        if not TYPE_CHANGES[form](field.dataType, kind):
             new, old = mine.dataType.simpleString(), field.dataType.simpleString()
             raise TypeConflict((mine.name,), new, old)
         columns.append(_fitted(kind, mine))
@@ -112,12 +118,13 @@ def has_other_types(known: Mapping[str, Any], schema: StructType) -> bool:
     )
 
 
-def has_wider_types(known: Mapping[str, Any], schema: StructType) -> bool:
-    """Whether a column has another type than in `schema`, not counting new fields of structs."""
+def takes_types(known: Mapping[str, Any], schema: StructType, form: str) -> bool:
+    """Whether a table of this format gives older rows the types of `schema` by itself."""
     types = {field.name: field.dataType for field in schema}
-    return any(
-        field.name in types and not only_adds_fields(field.dataType, types[field.name])
+    return all(
+        TYPE_CHANGES[form](field.dataType, types[field.name])
         for field in StructType.fromJson(dict(known))
+        if field.name in types
     )
 
 

@@ -6,7 +6,8 @@ a wider type                             the files are rewritten before the quer
 a narrower type                          new rows get the type of the table
 any other type                           refused; --from-archive computes the table again
 
-Delta and Iceberg tables take new columns and new fields, but no wider type, and are not computed again.
+Delta and Iceberg tables take new columns and new fields, and are not computed again. Iceberg takes the wider
+types that its readers find in older files (column_types.py), Delta takes none.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from penstock.spark.lake.column_types import TypeConflict
-from penstock.spark.lake.columns import has_wider_types, merged_schema, with_partitions
+from penstock.spark.lake.columns import merged_schema, takes_types, with_partitions
 from penstock.spark.lake.files import LakeFiles
 from penstock.spark.lake.formats import PARQUET
 from penstock.spark.lake.manifest import ArchiveError, Manifest
@@ -52,7 +53,8 @@ def column_problems(pipeline: Pipeline, spark: SparkSession, newest: Manifest) -
     for field in silver_schema(pipeline, spark):
         try:
             made = merged_schema(newest.schema, StructType([field]))
-            if pipeline.archive.format != PARQUET and has_wider_types(newest.schema, made):
+            form = pipeline.archive.format
+            if form != PARQUET and not takes_types(newest.schema, made, form):
                 raise _wider(pipeline, newest, field)
         except TypeConflict as error:
             text = (
@@ -69,7 +71,7 @@ def _wider(pipeline: Pipeline, newest: Manifest, field: StructField) -> ArchiveE
     old = StructType.fromJson(dict(newest.schema))[field.name].dataType.simpleString()
     return ArchiveError(
         f"column {field.name} is {field.dataType.simpleString()}, but {old} in silver, and a table in the"
-        f" format {pipeline.archive.format} takes no wider type: use {old} or another name, or"
+        f" format {pipeline.archive.format} does not take this type: use {old} or another name, or"
         f" {remedy(pipeline)}"
     )
 

@@ -11,6 +11,9 @@ for some runs. Such an output first catches up alone. Then it joins, and gets ea
 An output that has a position needs all entries after it. If some of them were trimmed from the source, the
 run is refused, as a query is that has lost entries.
 
+Spark does not store where the first batch of a query starts. So the position of `main` is noted before: a
+first batch that is killed is repeated from there.
+
 Before `main`, each output was a query of its own, with its own checkpoint LAKE/_checkpoints/OUTPUT. If `main`
 has not run yet, the outputs catch up with the one that is furthest, and `main` starts there. joined_state.py
 stores which streams have joined.
@@ -65,7 +68,7 @@ from penstock.spark.pipeline.targets.upserts import silver_rows, upsert
 from penstock.spark.replay import archived
 from penstock.spark.sink.staging import Write
 from penstock.spark.sink.writer import batch_write
-from penstock.spark.source.bounds import streams_of
+from penstock.spark.source.bounds import EARLIEST, LATEST, start_position, streams_of
 from penstock.spark.source.offsets import Offset, Position
 from penstock.spark.source.options import parse_options
 from penstock.spark.source.planning import DataLoss, loss_text, lost_or_none
@@ -117,8 +120,8 @@ class _Join:
         has = {output.name: self._position(query, output) for output in query.outputs}
         done = log.batch(log.committed)
         goal = furthest(has.values()) if done is None else ids_of(done.end)
-        if log.is_used and done is None:
-            goal = {}  # the first batch runs again, for all outputs
+        if done is None:
+            goal = self._first_goal(log, goal)
         for output in query.outputs:
             if goal and not has_all(has[output.name], _offset(goal)):
                 self._catch_up(query, output, has[output.name], goal)
@@ -128,12 +131,28 @@ class _Join:
             state = self._states.read(output.name) if output.stream else {"after": {}}
             if "after" not in state:
                 self._states.write(output.name, {"stream": output.stream, "after": goal})
-        if log.is_used or not goal:
+        if done is not None or not goal:
             return self._pipeline
         options = dict(self._pipeline.source.options)
         options.pop("startingTimestamp", None)
         options["startingOffsets"] = json.dumps(after(goal))
         return replace(self._pipeline, source=Source(options))
+
+    def _first_goal(self, log: Checkpoint, goal: dict[str, str]) -> dict[str, str]:
+        """The position at which the first batch starts. A batch that is repeated must start there again."""
+        if log.is_used:
+            return dict(self._states.read(MAIN).get("after", {}))
+        options = parse_options(dict(self._pipeline.source.options))
+        starting = options.starting or LATEST
+        if not goal and starting != EARLIEST:
+            goal = {
+                name: str(
+                    start_position(starting, name, stream, state_of(self._servers, stream)).id
+                )
+                for name, stream in streams_of(self._servers, options).items()
+            }
+        self._states.write(MAIN, {"after": goal})
+        return goal
 
     def windows(self, query: PipelineQuery) -> list[tuple[str, int | None]]:
         """Let the other outputs of an aggregate catch up with the table."""
@@ -150,7 +169,7 @@ class _Join:
     def note_missing(self) -> None:
         """Note the positions of outputs that are not in the file any more."""
         every = [output for query in queries_of(self._pipeline) for output in query.outputs]
-        wanted = {output.name for output in every if not output.folder}
+        wanted = {MAIN, *(output.name for output in every if not output.folder)}
         for name in self._states.names() - wanted:
             self._leave(name)
 

@@ -198,7 +198,8 @@ def _rebuild_problems(pipeline: Pipeline) -> Iterator[Problem]:
     """What --from-archive cannot compute again."""
     if pipeline.archive.format != PARQUET:
         text = (
-            f"--from-archive works with Parquet only, and the tables are {pipeline.archive.format}"
+            f"--from-archive works with Parquet only, and the tables are {pipeline.archive.format}: replay"
+            " bronze into a stream (penstock replay --from-lake), and archive that into another directory"
         )
         yield pipeline.problem(("archive", "format"), text)
     if pipeline.dedup is not None:

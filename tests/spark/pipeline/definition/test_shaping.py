@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.spark.lake.formats import FORMATS
 from penstock.spark.pipeline.definition.file import load_pipeline, read_pipeline
 from penstock.spark.pipeline.definition.rules import rule_problems
 from penstock.spark.pipeline.definition.shaping import Dedup, Lookup, UpsertTable
@@ -29,6 +30,13 @@ columns = ["title", "price"]
 [[table]]
 name = "latest"
 key = ["sku"]
+"""
+
+AGGREGATE = """[[aggregate]]
+name = "a"
+window = "1 hour"
+watermark = "1 hour"
+measures = { n = "count(*)" }
 """
 
 
@@ -110,12 +118,22 @@ def test_a_mistake_is_found_with_its_line(tmp_path: Path, old: str, new: str, pr
     assert any(one.startswith(problem) for one in found), found
 
 
+@pytest.mark.parametrize("form", FORMATS[1:])
+def test_sections_that_need_parquet_are_refused_with_other_formats(
+    tmp_path: Path, form: str
+) -> None:
+    text = TEXT.replace('path = "lake"\n', f'path = "lake"\nformat = "{form}"\n')
+    needs = f"needs Parquet tables, and the format is {form}: archive into another directory"
+    found = told(tmp_path / "orders.toml", text + AGGREGATE)
+    assert [one.partition(" with format")[0] for one in found] == [
+        f"10: [dedup] {needs}",
+        f"13: [[lookup]] with an aggregate {needs}",
+        f"18: [[table]] {needs}",
+    ]
+
+
 def test_aggregates_over_decided_rows_need_a_lake_of_this_machine(tmp_path: Path) -> None:
-    aggregate = (
-        '[[aggregate]]\nname = "a"\nwindow = "1 hour"\nwatermark = "1 hour"\n'
-        'measures = { n = "count(*)" }\n'
-    )
     text = TEXT.replace('path = "lake"', 'path = "s3a://bucket/lake"')
     assert told(tmp_path / "orders.toml", text) == []
-    (found,) = told(tmp_path / "orders.toml", text + aggregate)
+    (found,) = told(tmp_path / "orders.toml", text + AGGREGATE)
     assert found.startswith("8: with [dedup], aggregates read silver")

@@ -208,6 +208,14 @@ def test_without_an_archive_it_is_refused(run: Run, penstock: Broker) -> None:
     stop.set()
     with pytest.raises(RebuildError, match="stopped; the tables are unchanged"):
         run(TEXT, from_archive=True, stop=stop)
+    delta = 'path = "lake"\nformat = "delta"'
+    dedup = '\n[dedup]\nkey = ["sku"]\nwithin = "1 hour"\n'
+    for text, says in (
+        (TEXT.replace('path = "lake"', delta), "works with Parquet only, and the tables are delta"),
+        (TEXT + dedup, "cannot drop duplicates: remove"),
+    ):
+        with pytest.raises(PipelineFileError, match=says):
+            run(text, from_archive=True)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ position:
 
     penstock:commits           the number of commits of penstock
     penstock:batch             the number of the newest batch
+    penstock:fence             the number of the newest commit that is a fence
     penstock:ms:"orders"       the two halves of the last id of a stream, which are unsigned: the numbers from
     penstock:seq:"orders"      2**63 on are stored as negative ones
 
@@ -46,7 +47,7 @@ from penstock.spark.lake.table_formats.table_log import (
 )
 
 QUERY, STREAMS = "penstock.query", "penstock.streams"
-COMMITS, BATCH = "penstock:commits", "penstock:batch"
+COMMITS, BATCH, FENCE = "penstock:commits", "penstock:batch", "penstock:fence"
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"  # the directory that Spark writes for null
 _SIGNED_MAX, _RANGE = 2**63, 2**64
@@ -98,7 +99,7 @@ class DeltaLog:
             self._add_columns(table, after.schema)
             self._add_streams(table, after.position)
             numbers = {COMMITS: before.commits + 1, BATCH: after.batch}
-            numbers |= _numbers_of(after.position)
+            numbers |= {FENCE: before.fence_after(after), **_numbers_of(after.position)}
             table.create_write_transaction(
                 adds,
                 "append",
@@ -164,7 +165,7 @@ class DeltaLog:
             json.loads(table.schema().to_json()),
             position=_position_of(table, json.loads(metadata.configuration.get(STREAMS, "[]"))),
         )
-        return TableState(newest, commits, table)
+        return TableState(newest, commits, table, table.transaction_version(FENCE) or 0)
 
     def _add_columns(self, table: DeltaTable, schema: Mapping[str, Any]) -> None:
         """Add new columns, and new fields of structs, to the table. Older rows have nulls there."""

@@ -8,8 +8,8 @@ Iceberg needs a catalog. By default it is a SQLite file in the lake; [archive.ca
 tables are NAMESPACE.bronze, NAMESPACE.silver and NAMESPACE.AGGREGATE there.
 
 A commit sets the table property `penstock.state` together with the files. It has query, batch, position, the
-number of commits, and the columns as Spark wrote them. Properties of snapshots would be lost when snapshots
-expire.
+number of commits, the fence, and the columns as Spark wrote them. Properties of snapshots would be lost when
+snapshots expire.
 
 A commit is tried once, on the snapshot that was loaded: if pyiceberg repeated it, two drivers could commit
 the same batch. A batch without rows makes a snapshot, too, so that it conflicts with others.
@@ -168,7 +168,8 @@ class IcebergLog:
     def commit(self, before: TableState, after: Manifest, files: Sequence[DataFile]) -> list[str]:
         """Add files, batch and position to the version `before`."""
         state = {"query": after.query, "commits": before.commits + 1, "batch": after.batch}
-        state |= {"position": dict(after.position), "schema": after.schema}
+        state |= {"position": dict(after.position), "fence": before.fence_after(after)}
+        state["schema"] = after.schema
         table: Table = before.version
         with _errors_of(self._shown), table.transaction() as transaction:
             if after.schema != before.newest.schema:
@@ -263,7 +264,7 @@ class IcebergLog:
         )
         once = {**table.properties, TableProperties.COMMIT_NUM_RETRIES: "0"}
         table.metadata = table.metadata.model_copy(update={"properties": once})
-        return TableState(newest, state["commits"], table)
+        return TableState(newest, state["commits"], table, state.get("fence", 0))
 
     def _written(self, table: Table) -> list[str]:
         """The files of the metadata that the last commit has written."""

@@ -7,9 +7,13 @@ of penstock stores in the log, together with its files:
     batch       the number of the newest batch, -1 if there is none
     position    the last id of each source stream
     commits     the number of commits of penstock so far
+    fence       the number of the newest commit that is a fence, 0 if there is none
 
 The first three are the same as in a manifest of a Parquet lake, so a `Manifest` without files has them. A
 driver that finds more `commits` than it has made itself knows that another driver writes to the table.
+
+A fence is a commit without a batch. It makes stale drivers fail. All files that were written for a commit of
+this number are left over, because the commit has none.
 
 Nothing here needs Spark.
 """
@@ -38,6 +42,11 @@ class TableState:
     newest: Manifest
     commits: int
     version: Any
+    fence: int = 0
+
+    def fence_after(self, after: Manifest) -> int:
+        """The fence after the next commit, which is one itself if it has the same batch."""
+        return self.commits + 1 if after.batch == self.newest.batch else self.fence
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,11 @@ a Parquet lake (archive.py). One batch:
 
 A commit succeeds only if the table is still at the version that was loaded. If another program has changed
 the table in the meantime, such as a compaction, the commit is tried again on the new version. If another
-driver of penstock has changed it, this one is stale, and fails.
+driver of penstock has changed it, this one is stale, deletes the files of its attempt, and fails.
 
 Parquet that no version names may belong to a stale driver that still writes it. So it is deleted only after a
-commit without files, which makes the stale driver fail.
+fence (table_log.py), which makes the stale driver fail. If the run is killed before it has deleted all files,
+or if the stale driver writes more, a later run finds them by the number of the fence.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
@@ -128,7 +129,7 @@ class TableWriter:
             log.info("%s has the batch already", root)
             return
         rows = with_partitions(rows, self._partition_by)
-        rows = fit(rows, None if newest is None else newest.schema, takes_fields=True)
+        rows = fit(rows, None if newest is None else newest.schema, self._log.format)
         schema = json.loads(rows.schema.toNullable().json())
         if state is None:
             state = table.create(Manifest(batch.owners[0], NO_BATCH, self._partition_by, schema))
@@ -176,13 +177,15 @@ class _Table:
     def without_leftovers(self, state: TableState) -> TableState:
         """Delete the files of attempts that were not committed. Returns the newest version."""
         attempts = (_ATTEMPT.fullmatch(name) for name in self.files.names(f"{self.root}/{DATA}"))
-        left = [one[0] for one in attempts if one and int(one[1]) > state.commits]
+        numbers = {one[0]: int(one[1]) for one in attempts if one}
+        # Before the next fence, which takes the place of this one.
+        self._delete(name for name, number in numbers.items() if number == state.fence)
+        left = [name for name, number in numbers.items() if number > state.commits]
         if not left:
             return state
-        self.commit(state, state.newest, ())  # a stale driver fails from now on
+        self.commit(state, state.newest, ())  # a fence
         now = self._loaded()
-        for name in left:
-            self.files.delete(f"{self.root}/{DATA}/{name}")
+        self._delete(left)
         return now
 
     def write_files(self, state: TableState, rows: DataFrame) -> list[DataFile]:
@@ -202,6 +205,8 @@ class _Table:
             if count:  # Spark writes a file without rows if the batch is empty
                 self.files.sync(f"{self.root}/{path}")
                 written.append(DataFile(path, count, size))
+        if not written:
+            self._delete([attempt])
         self.files.sync_names(self.root, [file.path for file in written])
         return written
 
@@ -211,7 +216,7 @@ class _Table:
             try:
                 names = self.log.commit(state, after, written)
             except ArchiveError as error:
-                state = self._unless_stale(state, after, error)
+                state = self._unless_stale(state, after, written, error)
             else:
                 self._sync(names)
                 return
@@ -220,11 +225,14 @@ class _Table:
             " was committed. Run the pipeline again when it has finished"
         )
 
-    def _unless_stale(self, state: TableState, after: Manifest, error: ArchiveError) -> TableState:
+    def _unless_stale(
+        self, state: TableState, after: Manifest, written: Sequence[DataFile], error: ArchiveError
+    ) -> TableState:
         """The newest version after a commit has failed, to try it again. Raises: ArchiveError."""
         log.info("%s", error)
         now = self.load((after.query,))
         if now is None or now.commits != state.commits:
+            self._discard(written, now)
             raise ArchiveError(
                 f"{self.root}: another driver has written to the table while this one was writing batch"
                 f" {after.batch}. Run one driver at a time"
@@ -232,6 +240,16 @@ class _Table:
         if not isinstance(error, Conflict):
             raise error
         return now
+
+    def _discard(self, written: Sequence[DataFile], now: TableState | None) -> None:
+        """Delete the attempt of a stale driver, unless `now` names it: then its commit was made after all."""
+        named = "" if now is None else "\n".join(file.path for file in self.log.files(now))
+        attempts = {file.path.split("/")[1] for file in written}
+        self._delete(name for name in attempts if f"/{DATA}/{name}/" not in named)
+
+    def _delete(self, attempts: Iterable[str]) -> None:
+        for name in attempts:
+            self.files.delete(f"{self.root}/{DATA}/{name}")
 
     def _sync(self, names: Sequence[str]) -> None:
         for name in names:

@@ -34,7 +34,10 @@ def shape_problems(pipeline: Pipeline) -> Found:
 
 def _format_problems(pipeline: Pipeline) -> Found:
     """Sections that need the manifests of Parquet tables."""
-    needs = f"needs Parquet tables, and the format is {pipeline.archive.format}"
+    needs = (
+        f"needs Parquet tables, and the format is {pipeline.archive.format}: archive into another directory"
+        ' with format = "parquet", or remove the section'
+    )
     if pipeline.archive.format == PARQUET:
         return
     if pipeline.dedup is not None:

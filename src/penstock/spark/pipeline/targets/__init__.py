@@ -9,5 +9,6 @@ sections         the outputs of sections [[output]]
 jdbc             a table of a database
 jdbc_statements  its SQL statements
 calls            a Python function
+failed_sql       finds the SQL that fails for a row of a batch
 output_error     the error of an output
 """

@@ -37,6 +37,7 @@ from penstock.spark.pipeline.definition.rules import BRONZE
 from penstock.spark.pipeline.outputs import PipelineOutput, PipelineQuery, table_of
 from penstock.spark.pipeline.positions import Checkpoint, Ids, has_all, ids_of
 from penstock.spark.pipeline.rows import frames
+from penstock.spark.pipeline.targets.failed_sql import failed_sql
 from penstock.spark.pipeline.targets.output_error import OutputError
 from penstock.spark.pipeline.targets.preparing import Preparation
 from penstock.spark.pipeline.targets.sections import section_write
@@ -55,6 +56,7 @@ class BatchWrites:
         self, pipeline: Pipeline, query: PipelineQuery, watermarks: Mapping[str, int | None]
     ) -> None:
         self.failed = ""
+        self._pipeline = pipeline
         self._query = query
         self._preparation = Preparation(pipeline, query)
         self._rows: dict[int, dict[str, int]] = {}
@@ -91,7 +93,7 @@ class BatchWrites:
                     rows[name] = write(marked, batch)
                 except (PySparkException, Py4JError) as error:
                     self.failed = name
-                    raise OutputError(cause_of(error)) from None
+                    raise self._error(error, frame, batch) from None
                 except Exception:
                     self.failed = name
                     raise
@@ -107,6 +109,14 @@ class BatchWrites:
         except (PySparkException, Py4JError) as error:
             self.failed = self._query.name
             raise OutputError(cause_of(error)) from None
+
+    def _error(self, error: Exception, frame: DataFrame, batch: int) -> OutputError:
+        """The error for a failed batch. If SQL of the file is the cause, it says which."""
+        problem = None
+        if self._query.aggregate is None:
+            where = (self._query.checkpoint, batch)
+            problem = failed_sql(self._pipeline, frame.sparkSession, *where, error)
+        return OutputError(str(problem or cause_of(error)))
 
 
 def _write_of(
