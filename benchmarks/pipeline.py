@@ -124,22 +124,22 @@ def main() -> None:
     parser.add_argument("--old", default="", help="a checkout with another build")
     parser.add_argument("--write", action="store_true", help="write docs/performance.md")
     given = parser.parse_args()
-    if given.write and given.only:
-        sys.exit("benchmarks/pipeline.py: --write is for all tables, --only for one")
     if build.KIND != "compiled":
         sys.exit("benchmarks/pipeline.py: this build is interpreted, so its figures would mislead")
-    tables: Tables = []
     for name, measure in measures.items():
-        if given.only in (None, name):
-            tables += measure(given)
-    for head, rows in tables:
-        table = Table(*head)
-        for row in rows:
-            table.add_row(*row)
-        Console(width=130).print(table)
-    if given.write:
-        note = f"{given.rows:,} entries, {given.rounds} rounds; {machine_line()}"
-        write_section(ROOT / "docs/performance.md", "pipeline", note, tables)
+        if given.only not in (None, name):
+            continue
+        tables = measure(given)
+        for head, rows in tables:
+            table = Table(*head)
+            for row in rows:
+                table.add_row(*row)
+            Console(width=130).print(table)
+        if given.write:
+            note = machine_line()
+            if name == "throughput":
+                note = f"{given.rows:,} entries, {given.rounds} rounds; {note}"
+            write_section(ROOT / "docs/performance.md", f"pipeline-{name}", note, tables)
 
 
 if __name__ == "__main__":

@@ -98,6 +98,7 @@ class LocalFiles:
         try:
             there.parent.mkdir(parents=True, exist_ok=True)
             place.rename(there)
+            _checksum_of(there).unlink(missing_ok=True)
             with suppress(FileNotFoundError):
                 _checksum_of(place).rename(_checksum_of(there))
         except FileNotFoundError:
