@@ -26,6 +26,9 @@ from tests.support.spark.databases import (
 # Less optimisation in Java halves the start-up time. The variable also reaches commands that a test runs.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
+CHECKPOINT_FILES = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
 NO_PYSPARK = "pyspark is not installed: make build, or pip install penstock[spark]"
 
 
@@ -46,6 +49,8 @@ def spark() -> Iterator[Any]:
     settings = {
         "spark.driver.memory": "768m",
         "spark.sql.shuffle.partitions": "2",
+        # Spark's usual one starts a process (readlink) several times for each file of a checkpoint.
+        "spark.sql.streaming.checkpointFileManagerClass": CHECKPOINT_FILES,
     }
     session = session_module.build_session("tests", "local[2]", "OFF", settings)
     yield session

@@ -10,6 +10,7 @@ rows             the fields of an entry, sorted into columns
 columns          builders of Arrow columns
 value_text       text to typed values
 arrow_batch      Arrow schema and record batches
+raw_fields       all fields as a map, and unchanged where it cannot hold them
 replies          values from replies in RESP2
 dead_letters     the commands that redrive dead letters
 retention        what a retention rule would remove

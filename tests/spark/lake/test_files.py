@@ -12,13 +12,22 @@ from tests.spark.conftest import NO_PYSPARK
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 pytest.importorskip("duckdb")
 lake_files = pytest.importorskip("penstock.spark.lake.files")
+hadoop_files = pytest.importorskip("penstock.spark.lake.hadoop_files")
 manifests = pytest.importorskip("penstock.spark.lake.manifest")
 lakes = pytest.importorskip("tests.support.spark.lake")
 
 
 @pytest.fixture
-def files(spark: Any) -> Any:
-    return lake_files.LakeFiles(spark)
+def hadoop(spark: Any) -> Any:
+    return hadoop_files.HadoopFiles(spark)
+
+
+@pytest.fixture(params=["local", "hadoop"])
+def files(request: pytest.FixtureRequest, spark: Any) -> Any:
+    """The files of a local lake, and the same through Hadoop."""
+    if request.param == "local":
+        return lake_files.LakeFiles(spark)
+    return request.getfixturevalue("hadoop")
 
 
 class Standing:
@@ -58,12 +67,9 @@ def test_names_with_special_characters_are_in_order(files: Any, tmp_path: Path) 
     assert files.names(f"{root}/inner") == files.names(f"{root}/nowhere") == []
 
 
-def test_listing_a_thousand_names_takes_few_calls_to_java(
-    files: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(1000):
-        (tmp_path / f"{number:010d}.json").touch()
-    client = files._jvm._gateway_client
+def calls_to_java(spark: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The calls from now on."""
+    client = spark._jvm._gateway_client
     calls: list[str] = []
     send = client.send_command
 
@@ -72,8 +78,31 @@ def test_listing_a_thousand_names_takes_few_calls_to_java(
         return send(command, *words, **options)
 
     monkeypatch.setattr(client, "send_command", counted)
-    assert len(files.names(files.qualify(str(tmp_path)))) == 1000
+    return calls
+
+
+def test_listing_a_thousand_names_takes_few_calls_to_java(
+    spark: Any, hadoop: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(1000):
+        (tmp_path / f"{number:010d}.json").touch()
+    calls = calls_to_java(spark, monkeypatch)
+    assert len(hadoop.names(hadoop.qualify(str(tmp_path)))) == 1000
     assert 0 < len(calls) < 200
+
+
+def test_files_on_a_local_disk_take_no_call_to_java(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = f"{lake_files.LakeFiles(spark).qualify(str(tmp_path))}/file"
+    calls = calls_to_java(spark, monkeypatch)
+    local = lake_files.LakeFiles(spark)
+    local.write(path, "text")
+    local.rename(path, f"{path}-moved")
+    assert local.read(f"{path}-moved") == "text"
+    assert local.names(str(tmp_path)) == ["file-moved"]
+    assert local.delete(f"{path}-moved")
+    assert calls == []
 
 
 def test_data_files_have_their_paths_and_sizes(files: Any, tmp_path: Path) -> None:
@@ -88,27 +117,65 @@ def test_data_files_have_their_paths_and_sizes(files: Any, tmp_path: Path) -> No
     assert files.data_files(f"{root}/nowhere") == []
 
 
-def test_a_refused_deletion_is_an_error(
-    files: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_deletion_says_whether_something_was_there(files: Any, tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner/file").touch()
+    (tmp_path / "inner/.file.crc").touch()
     path = files.qualify(str(tmp_path / "inner"))
-    assert files.delete(path)
-    assert not files.delete(path)
-    standing_in(files, monkeypatch)
-    assert not files.delete("gone")
+    for one in (f"{path}/file", path):
+        assert files.delete(one)
+        assert not files.delete(one)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_refused_deletion_is_an_error(hadoop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    standing_in(hadoop, monkeypatch)
+    assert not hadoop.delete("gone")
     with pytest.raises(manifests.ArchiveError, match="stays cannot be deleted"):
-        files.delete("stays")
+        hadoop.delete("stays")
 
 
 def test_a_file_that_cannot_be_written_is_closed(
-    files: Any, monkeypatch: pytest.MonkeyPatch
+    hadoop: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    system = standing_in(files, monkeypatch)
+    system = standing_in(hadoop, monkeypatch)
     with pytest.raises(BrokenPipeError):
-        files.create("file", "text")
+        hadoop.create("file", "text")
     assert system.is_closed
+
+
+def test_each_way_reads_what_the_other_has_written(spark: Any, hadoop: Any, tmp_path: Path) -> None:
+    """Hadoop compares the checksum that it has written, so it must not outlive its file."""
+    local = lake_files.LakeFiles(spark)
+    path = f"{local.qualify(str(tmp_path))}/file"
+    assert path == f"{hadoop.qualify(str(tmp_path))}/file"
+    for writer, reader in ((hadoop, local), (local, hadoop), (hadoop, hadoop)):
+        writer.create(path, "größer" * len(path))
+        assert reader.read(path) == "größer" * len(path)
+        local.rename(path, f"{path}-moved")
+        assert reader.read(f"{path}-moved") == "größer" * len(path)
+        assert local.names(str(tmp_path)) == hadoop.names(str(tmp_path)) == ["file-moved"]
+        local.delete(f"{path}-moved")
+        assert not list(tmp_path.iterdir())
+
+
+def test_an_operation_that_the_disk_refuses_is_an_error(files: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("text")
+    inside = f"{files.qualify(str(tmp_path))}/file/inside"
+    for act in (lambda: files.create(inside, ""), lambda: files.rename(inside, f"{inside}-moved")):
+        with pytest.raises(manifests.ArchiveError, match="file/inside"):
+            act()
+    assert not files.exists(inside)
+    assert files.names(inside) == []
+    with pytest.raises(FileNotFoundError):
+        files.read(inside)
+
+
+@pytest.mark.parametrize(
+    "path", ["/a//b/", "/a/./b", "/a/c/../b", "file:/a/b", "file:///a/b/", "/a b/%20"]
+)
+def test_a_path_is_qualified_as_hadoop_does_it(spark: Any, hadoop: Any, path: str) -> None:
+    assert lake_files.LakeFiles(spark).qualify(path) == hadoop.qualify(path)
 
 
 def test_a_killed_concurrent_writer_leaves_the_file_intact(spark: Any, tmp_path: Path) -> None:
@@ -123,7 +190,8 @@ def test_a_killed_concurrent_writer_leaves_the_file_intact(spark: Any, tmp_path:
     assert (tmp_path / "file").read_text() == "text"
 
 
-def test_a_failed_sync_is_an_error(files: Any, tmp_path: Path) -> None:
+def test_a_failed_sync_is_an_error(spark: Any, tmp_path: Path) -> None:
+    files = lake_files.LakeFiles(spark)
     with pytest.raises(manifests.ArchiveError, match="cannot sync"):
         files.sync(files.qualify(str(tmp_path / "nowhere")))
     files.sync("hdfs://nowhere/file")  # not a local path

@@ -18,6 +18,7 @@ from penstock.errors import ConfigError, PenstockError
 from penstock.human.show import harmless, json_line, size_text
 from penstock.server.config.kinds import parse_memory
 from penstock.spark.lake.formats import PARQUET, found_log
+from penstock.spark.lake.local_files import LocalFiles
 from penstock.spark.lake.manifest import DATA_SUFFIX, Lake, load_lake
 from penstock.spark.lake.table_formats.table_log import TableLog, TableState, plain_path
 
@@ -60,19 +61,6 @@ class PartitionFacts:
     files: int = 0
     rows: int = 0
     bytes: int = 0
-
-
-class LocalFiles:
-    """Reads manifests on this machine without Spark."""
-
-    def names(self, directory: str) -> list[str]:
-        """The names of the files in a directory. Empty if there is no such directory."""
-        place = Path(directory)
-        return sorted(one.name for one in place.iterdir()) if place.is_dir() else []
-
-    def read(self, path: str) -> str:
-        """Read a whole file. Raises: FileNotFoundError."""
-        return Path(path).read_text()
 
 
 @archive.command(epilog=SHOW_EPILOG)

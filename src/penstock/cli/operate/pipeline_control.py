@@ -20,11 +20,11 @@ from penstock.errors import PenstockError
 from penstock.human.show import harmless, json_line
 
 if TYPE_CHECKING:
+    from penstock.spark.lake.local_files import TextFiles
     from penstock.spark.pipeline.definition.file import Pipeline
     from penstock.spark.pipeline.operate.history import RunRecord
     from penstock.spark.pipeline.operate.resetting import ResetPlan
     from penstock.spark.pipeline.operate.status import OutputStatus, PipelineStatus
-    from penstock.spark.pipeline.operate.text_files import TextFiles
 
 STATUS_EPILOG = example(
     "penstock pipeline status orders.toml",
@@ -166,7 +166,7 @@ def _show(plan: ResetPlan) -> None:
 @contextmanager
 def _files(pipeline: Pipeline) -> Iterator[TextFiles]:
     """The files of the lake. Errors that happen while they are used become a Failure."""
-    from penstock.spark.pipeline.operate.text_files import LocalFiles, is_local
+    from penstock.spark.lake.local_files import LocalFiles, is_local
 
     if is_local(pipeline.archive.path):
         try:

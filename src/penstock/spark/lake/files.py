@@ -1,8 +1,12 @@
-"""File operations of a lake through Hadoop's FileSystem: local files, hdfs:// and s3a://.
+"""File operations of a lake: local files, hdfs://, s3a:// and whatever else Hadoop knows.
 
 A rename is the commit. It is atomic on a local disk and on HDFS. On S3 it is a copy and a deletion, and the
 copy appears completely or not at all. Files are never changed in place, and a name is never reused for other
 content.
+
+    local_files    on a local disk: without Java, because a batch takes about a hundred operations, and Hadoop
+                   starts two processes (chmod) for each file that it creates there
+    hadoop_files   everywhere else
 
 `create`, `rename` and `delete` are the methods that change something; the crash tests stop at each of them.
 `sync` is for a local disk, where a power failure may undo a rename.
@@ -10,134 +14,80 @@ content.
 
 from __future__ import annotations
 
-import json
+import posixpath
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 from uuid import uuid4
 
-from py4j.protocol import Py4JJavaError
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.persist.disk import SystemDisk
-from penstock.spark.lake.manifest import DATA_SUFFIX, ArchiveError
+from penstock.spark.lake.hadoop_files import LOCAL_URL, HadoopFiles
+from penstock.spark.lake.local_files import LOCAL, LocalFiles, failed, local_path
+from penstock.spark.lake.manifest import ArchiveError
 
 _DISK = SystemDisk()
+_LOCAL_FILES = LocalFiles()
 
 HEX_DIGITS = 8  # of the random part of file names, which tells attempts apart
-
-LOCAL_URL = "^file:/+"  # Hadoop writes one slash or three
-
-# If two processes delete a directory at once, Hadoop may tell both that it was not deleted.
-DELETIONS_MAX = 3
 
 # Other readers take INT96, Spark's default, for a timestamp without a time zone.
 _TIMESTAMPS = ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
 
-_SCHEMA_KEY = "org.apache.spark.sql.parquet.row.metadata"
+_SCHEME = re.compile(r"[A-Za-z][\w+.-]*:/")
 
 
 class LakeFiles:
     """File operations. Paths are qualified (`qualify`)."""
 
     def __init__(self, spark: SparkSession) -> None:
-        jvm: Any = spark._jvm
-        self._jvm = jvm
-        # Cached, because each attribute access is a call to Java.
-        self._path = jvm.org.apache.hadoop.fs.Path
-        self._settings: Any = spark._jsparkSession.sessionState().newHadoopConf()
+        self._spark = spark
 
     def qualify(self, path: str) -> str:
         """The path with its scheme and without a trailing slash."""
-        system, place = self._at(path)
-        return str(system.makeQualified(place).toString()).rstrip("/")
+        place = re.sub(LOCAL_URL, "/", path)
+        if place.startswith("/") and self._is_local(path):
+            return LOCAL + posixpath.normpath(f"/{place.lstrip('/')}")
+        return self._hadoop.qualify(path)
 
     def url(self, path: str) -> str:
         """The path as a URL, with escaped characters, as in Spark's `_metadata.file_path`."""
-        system, place = self._at(path)
-        found = str(system.makeQualified(place).toUri().toString())
-        return re.sub(LOCAL_URL, "file:/", found)
+        return self._hadoop.url(path)
 
     def names(self, directory: str) -> list[str]:
         """The names in a directory, in order. Empty if the directory does not exist."""
-        system, place = self._at(directory)
-        try:
-            if not system.exists(place):  # an error of Java costs a hundred times more than a call
-                return []
-            found = self._jvm.org.apache.hadoop.fs.FileUtil.stat2Paths(system.listStatus(place))
-        except Py4JJavaError as error:
-            if _is_missing(error):
-                return []
-            raise _failed("list", directory, error) from error
-        # One string for all names: each name by itself would take several calls to Java. No name has a NUL.
-        paths = str(self._jvm.scala.Predef.genericWrapArray(found).mkString("\0"))
-        return sorted(path.rpartition("/")[2] for path in paths.split("\0")) if paths else []
+        return self._of(directory).names(directory)
 
     def data_files(self, directory: str) -> list[tuple[str, int]]:
         """The Parquet files below a directory, in order: relative path and size in bytes."""
-        system, place = self._at(directory)
-        found = []
-        try:
-            # Not listFiles: on a local disk it starts a process per file to find the owner.
-            for one in system.listStatus(place):
-                name = str(one.getPath().getName())
-                if one.isDirectory():
-                    below = self.data_files(f"{directory}/{name}")
-                    found += [(f"{name}/{path}", size) for path, size in below]
-                elif name.endswith(DATA_SUFFIX):
-                    found.append((name, int(one.getLen())))
-        except Py4JJavaError as error:
-            if not _is_missing(error):
-                raise _failed("list", directory, error) from error
-        return sorted(found)
+        return self._of(directory).data_files(directory)
 
     def exists(self, path: str) -> bool:
         """Whether a file or directory exists."""
-        system, place = self._at(path)
-        return bool(system.exists(place))
+        return self._of(path).exists(path)
 
     def read(self, path: str) -> str:
         """The text of a file. Raises: FileNotFoundError."""
-        system, place = self._at(path)
-        try:
-            stream = system.open(place)
-            try:
-                return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-            finally:
-                stream.close()
-        except Py4JJavaError as error:
-            if _is_missing(error):
-                raise FileNotFoundError(path) from None
-            raise _failed("read", path, error) from error
+        return self._of(path).read(path)
 
     def rows(self, path: str) -> int:
         """The number of rows in a Parquet file, from its footer."""
-        return int(self._footer(path, lambda reader: reader.getRecordCount()))
+        if not self._is_local(path):
+            return self._hadoop.rows(path)
+        try:
+            return int(pq.read_metadata(local_path(path)).num_rows)
+        except (OSError, pa.ArrowException) as error:
+            raise failed("read", path, error) from error
 
     def schema(self, path: str) -> dict[str, Any]:
         """The columns in a Parquet file that Spark wrote, as Spark writes them, from its footer."""
-        text = self._footer(
-            path,
-            lambda reader: reader.getFileMetaData().getKeyValueMetaData().get(_SCHEMA_KEY),
-        )
-        if text is None:
-            raise ArchiveError(f"{path} was not written by Spark: its footer has no schema")
-        return dict(json.loads(text))
-
-    def _footer(self, path: str, read: Callable[[Any], Any]) -> Any:
-        parquet = self._jvm.org.apache.parquet.hadoop
-        _, place = self._at(path)
-        try:
-            reader = parquet.ParquetFileReader.open(
-                parquet.util.HadoopInputFile.fromPath(place, self._settings)
-            )
-            try:
-                return read(reader)
-            finally:
-                reader.close()
-        except Py4JJavaError as error:
-            raise _failed("read", path, error) from error
+        return self._hadoop.schema(path)
 
     def write(self, path: str, text: str, aside: str | None = None) -> None:
         """Write a small file atomically. A crash may leave an incomplete file in `aside`."""
@@ -151,44 +101,20 @@ class LakeFiles:
 
     def create(self, path: str, text: str) -> None:
         """Create or replace a file. A crash may leave it incomplete."""
-        system, place = self._at(path)
-        try:
-            stream = system.create(place, True)
-            try:
-                stream.write(bytearray(text.encode()))
-            finally:
-                stream.close()
-        except Py4JJavaError as error:
-            raise _failed("write", path, error) from error
+        self._of(path).create(path, text)
 
     def rename(self, path: str, target: str) -> None:
         """Rename a file. Raises: ArchiveError if the target exists."""
-        system, place = self._at(path)
-        _, there = self._at(target)
-        if system.exists(there):  # a local disk would replace it, HDFS would not
+        files = self._of(path)
+        if files.exists(target):  # a local disk would replace it, HDFS would not
             raise ArchiveError(
                 f"{target} exists already: does another query or compaction use this lake?"
             )
-        try:
-            system.mkdirs(there.getParent())
-            moved = system.rename(place, there)
-        except Py4JJavaError as error:
-            raise _failed("rename", path, error) from error
-        if not moved:
-            raise ArchiveError(f"{path} cannot be renamed to {target}: does it still exist?")
+        files.rename(path, target)
 
     def delete(self, path: str) -> bool:
         """Delete a file or a whole directory. Returns whether it existed. Raises: ArchiveError."""
-        system, place = self._at(path)
-        try:
-            for _ in range(DELETIONS_MAX):
-                if system.delete(place, True):
-                    return True
-                if not system.exists(place):
-                    return False
-        except Py4JJavaError as error:
-            raise _failed("delete", path, error) from error
-        raise ArchiveError(f"{path} cannot be deleted: the file system refuses it")
+        return self._of(path).delete(path)
 
     def sync(self, path: str) -> None:
         """Sync a local file to disk. Other storage does that itself. Raises: ArchiveError."""
@@ -216,12 +142,24 @@ class LakeFiles:
         except OSError as error:
             raise ArchiveError(f"cannot sync {root}: {error}") from error
 
-    def _at(self, path: str) -> tuple[Any, Any]:
-        place = self._path(path)
-        try:
-            return place.getFileSystem(self._settings), place
-        except Py4JJavaError as error:
-            raise _failed("reach", path, error) from error
+    def _of(self, path: str) -> LocalFiles | HadoopFiles:
+        return _LOCAL_FILES if self._is_local(path) else self._hadoop
+
+    def _is_local(self, path: str) -> bool:
+        if path.startswith(LOCAL):
+            return True
+        return _SCHEME.match(path) is None and _default_is_local(self._spark.sparkContext)
+
+    @cached_property
+    def _hadoop(self) -> HadoopFiles:
+        return HadoopFiles(self._spark)
+
+
+@lru_cache(1)
+def _default_is_local(context: SparkContext) -> bool:
+    """Whether a path without a scheme is on the local disk."""
+    java: Any = context._jsc
+    return str(java.hadoopConfiguration().get("fs.defaultFS")).startswith(LOCAL)
 
 
 def write_parquet(frame: DataFrame, directory: str, partition_by: Sequence[str]) -> None:
@@ -255,11 +193,3 @@ def temporary_of(root: str) -> str:
             " the lake and renamed into it"
         )
     return f"{parent}/_{name}.tmp"
-
-
-def _is_missing(error: Py4JJavaError) -> bool:
-    return "FileNotFoundException" in str(error.java_exception.getClass().getName())
-
-
-def _failed(what: str, path: str, error: Py4JJavaError) -> ArchiveError:
-    return ArchiveError(f"cannot {what} {path}: {error.java_exception.getMessage()}")

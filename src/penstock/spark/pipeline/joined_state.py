@@ -22,7 +22,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.spark.pipeline.operate.text_files import TextFiles
+from penstock.spark.lake.local_files import TextFiles
 
 _FILE = re.compile(r"(.+)\.joined-(\d+)\.json")
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from penstock.core.stream_id import LARGEST, StreamID, parse
-from penstock.spark.pipeline.operate.text_files import TextFiles
+from penstock.spark.lake.local_files import TextFiles
 from penstock.spark.source.offsets import Offset, OffsetError, parse_offset
 
 Ids = Mapping[str, str]  # the last id of each stream

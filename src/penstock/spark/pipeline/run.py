@@ -58,6 +58,7 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.2
 STARTS_MAX = 10
+STARTING_MAX = 2  # each starts a Python process, which takes most of a core for a second
 LAST_REPORT_SECONDS_MAX = 30  # how long to wait for the last report of a query that has ended
 
 # Spark gives the Python worker of a source ten seconds to start, however busy the machine is.
@@ -70,6 +71,11 @@ _SETTINGS = {
     "spark.sql.ansi.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.mapKeyDedupPolicy": "LAST_WIN",  # as in all other maps of fields
+    # A task writes several partitions at once, instead of sorting all rows by partition first. It sorts the
+    # rest if there are more partitions.
+    "spark.sql.maxConcurrentOutputFileWriters": "8",
+    # The rows of a batch are kept for a few writes only: compressing them costs more than it saves.
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
     # How often each output looks for new entries. Spark's 10 ms would keep several queries busy.
     "spark.sql.streaming.pollingDelay": "200ms",
 }
@@ -210,7 +216,7 @@ class _Run:
         }
         self._running = set(self._all)
         self._to_start = deque(self._all.values())
-        self._starting: StreamingQuery | None = None
+        self._starting: list[StreamingQuery] = []
         self._starts = dict.fromkeys(self._all, 0)
         self._queries: dict[str, StreamingQuery] = {}
         self._silent_since: dict[str, float] = {}
@@ -246,15 +252,15 @@ class _Run:
         return self._summary
 
     def _start_next(self) -> None:
-        """Start one query at a time: started together they could exceed Spark's time limit for a start."""
-        if self._starting is not None and _is_starting(self._starting):
-            return
-        self._starting = None
-        query = next((one for one in self._to_start if not self._must_wait(one)), None)
-        if query is not None:
+        """Start a few queries at a time: all together could exceed Spark's time limit for a start."""
+        self._starting = [one for one in self._starting if _is_starting(one)]
+        for query in [one for one in self._to_start if not self._must_wait(one)]:
+            if len(self._starting) == STARTING_MAX:
+                return
             self._to_start.remove(query)
             self._starts[query.name] += 1
-            self._starting = self._queries[query.name] = self._start(query)
+            self._queries[query.name] = self._start(query)
+            self._starting.append(self._queries[query.name])
 
     def _must_wait(self, query: PipelineQuery) -> bool:
         """With `once`, an aggregate that reads silver starts when `main` has written all of it."""

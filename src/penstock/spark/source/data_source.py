@@ -48,7 +48,7 @@ def register(spark: SparkSession) -> None:
     On a local master, workers then run the Python of this process.
     """
     use_driver_python(spark)
-    if dict(spark.conf.getAll).get(FILTERS_SETTING, "true") != "true":
+    if spark.conf.get(FILTERS_SETTING, "true") != "true":
         spark.dataSource.register(PenstockSource)
         return
     spark.conf.set(FILTERS_SETTING, "true")

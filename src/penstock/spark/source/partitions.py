@@ -51,7 +51,8 @@ def read_batches(
     """The entries of a partition. Raises: ParseError, DataLoss."""
     with Servers(options.place) as servers:
         if schema.is_bulk:
-            yield from _bulk_batches(servers, partition, options, schema)
+            for batch in _bulk_batches(servers, partition, options, schema):
+                yield schema.finished(batch)
             return
         if isinstance(partition, ClaimPartition):
             pages = _claimed_pages(servers, partition)
@@ -59,7 +60,7 @@ def read_batches(
             pages = _range_pages(servers, partition, options)
         for page in pages:
             if page.entries:
-                yield schema.batch(page)
+                yield schema.finished(schema.batch(page))
 
 
 def _bulk_batches(

@@ -12,6 +12,8 @@ it has several. These names are special:
     _deliveries        bigint or int: how often the group has delivered the entry; null in mode exclusive
     _corrupt           map<string,string>: the raw values of fields that did not parse; null if all did
     fields             all fields, if the type is a map of strings or binaries, or an array of (name, value)
+    _raw               beside a map of strings: the unchanged fields of an entry that the map cannot hold,
+                       as array<struct<name:binary,value:binary>> (client/raw_fields.py)
 
 A value that does not fit its column becomes null. With onParseError=fail it is an error that names stream, id
 and column. `_corrupt`, `_stream` and the names in `fields` show bytes that are not UTF-8 as backslash
@@ -27,6 +29,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.client.arrow_batch import BatchBuilder, pair_types_or_none
+from penstock.client.raw_fields import has_raw, read_schema, with_raw
 from penstock.errors import ConfigError, PenstockError
 from penstock.spark.source.values import convert, parser_of
 
@@ -74,15 +77,24 @@ class Page:
 
 
 class EntrySchema:
-    """Turns pages of entries into batches of one Arrow schema. It can be pickled and keeps no state."""
+    """Turns pages of entries into batches of one Arrow schema. It can be pickled and keeps no state.
+
+    `arrow` is the schema that entries are read with. `finished` makes batches of the wanted schema of them.
+    """
 
     def __init__(self, schema: pa.Schema, fail_on_parse_error: bool = False) -> None:
+        self._wanted = schema
+        schema = read_schema(schema) if has_raw(schema) else schema
         self.arrow = schema
         self.fail_on_parse_error = fail_on_parse_error
         for field in schema:
             _check(field)
         self.typed = [field for field in schema if not _is_own(field)]
         self.is_bulk = _is_bulk(schema)
+
+    def finished(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """A batch of `arrow` with the wanted columns."""
+        return batch if self._wanted is self.arrow else with_raw(batch, self._wanted)
 
     def batch(self, page: Page) -> pa.RecordBatch:
         """The rows of a page. Raises: ParseError."""

@@ -20,11 +20,11 @@ from tests.support.spark.databases import wait_until
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 
+from penstock.spark.lake.local_files import LocalFiles, is_local
 from penstock.spark.lake.lock import held, is_held
 from penstock.spark.pipeline.definition.file import Pipeline
 from penstock.spark.pipeline.operate import history
 from penstock.spark.pipeline.operate.history import RUNS_MAX, RunHistory, runs_of
-from penstock.spark.pipeline.operate.text_files import LocalFiles, is_local
 from penstock.spark.pipeline.run import PipelineFailed, run_pipeline
 from penstock.spark.pipeline.targets import batches
 

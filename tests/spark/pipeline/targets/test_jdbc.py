@@ -16,12 +16,12 @@ from tests.support.spark.databases import Database
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 
+from penstock.spark.lake.local_files import LocalFiles
 from penstock.spark.pipeline.check import check_pipeline
 from penstock.spark.pipeline.definition.file import PipelineFileError
 from penstock.spark.pipeline.definition.rules import CHECKPOINTS, lake_path
 from penstock.spark.pipeline.joined_state import JoinedStates
 from penstock.spark.pipeline.operate.resetting import plan_reset, reset
-from penstock.spark.pipeline.operate.text_files import LocalFiles
 from penstock.spark.pipeline.outputs import queries_of
 from penstock.spark.pipeline.rows import frames
 from penstock.spark.pipeline.run import (

@@ -28,7 +28,7 @@ RUNS = "_runs"  # the history
 PAYLOAD_PROBLEM = "_payload_problem"
 DUPLICATE = "_duplicate"
 OWN_COLUMNS = (
-    *("_stream", "_id", "_timestamp", "_corrupt", "_deliveries", "fields"),
+    *("_stream", "_id", "_timestamp", "_corrupt", "_deliveries", "fields", "_raw"),
     *(PAYLOAD_PROBLEM, DUPLICATE),
 )
 WINDOW_COLUMNS = ("window", "window_start", "window_end", "day")

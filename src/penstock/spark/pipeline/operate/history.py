@@ -23,7 +23,7 @@ from uuid import uuid4
 from py4j.protocol import Py4JError
 
 from penstock.errors import PenstockError
-from penstock.spark.pipeline.operate.text_files import TextFiles
+from penstock.spark.lake.local_files import TextFiles
 
 RUNS_MAX = 50
 STOP_LOOK_SECONDS = 1.0

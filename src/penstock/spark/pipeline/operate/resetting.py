@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 from penstock.errors import PenstockError
+from penstock.spark.lake.local_files import TextFiles
 from penstock.spark.lake.lock import held
 from penstock.spark.pipeline.definition.file import Pipeline
 from penstock.spark.pipeline.definition.rules import CHECKPOINTS, lake_path
 from penstock.spark.pipeline.joined_state import JoinedStates, ids_of_section
-from penstock.spark.pipeline.operate.text_files import TextFiles
 from penstock.spark.pipeline.outputs import STREAM_SUFFIX, PipelineOutput, outputs_of
 
 

@@ -15,12 +15,12 @@ import redis
 
 from penstock.errors import PenstockError
 from penstock.spark.connection import Servers, StreamName
+from penstock.spark.lake.local_files import TextFiles, is_local
 from penstock.spark.lake.lock import is_held
 from penstock.spark.pipeline.definition.file import Pipeline
 from penstock.spark.pipeline.definition.rules import CHECKPOINTS, RUNS, lake_path
 from penstock.spark.pipeline.joined_state import JoinedStates
 from penstock.spark.pipeline.operate.history import KILLED, RUNNING, RunRecord, runs_of
-from penstock.spark.pipeline.operate.text_files import TextFiles, is_local
 from penstock.spark.pipeline.outputs import PipelineOutput, queries_of
 from penstock.spark.pipeline.positions import Checkpoint, ids_of
 from penstock.spark.pipeline.progress import METRICS_ENTRIES_MAX, Metrics

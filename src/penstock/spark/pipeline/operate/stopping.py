@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 
 from penstock.errors import PenstockError
+from penstock.spark.lake.local_files import TextFiles
 from penstock.spark.pipeline.definition.file import Pipeline
 from penstock.spark.pipeline.definition.rules import RUNS, lake_path
 from penstock.spark.pipeline.operate.history import RunRecord, ask_to_stop, runs_of
 from penstock.spark.pipeline.operate.status import is_running_or_none
-from penstock.spark.pipeline.operate.text_files import TextFiles
 
 LOOK_SECONDS = 0.2
 

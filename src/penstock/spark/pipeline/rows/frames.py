@@ -44,6 +44,7 @@ from penstock.spark.pipeline.rows.lookups import PendingLookups, TableOf, table_
 from penstock.spark.source.data_source import NAME, read_stream
 
 REASON, SOURCE_STREAM, SOURCE_ID = "_reason", "_source_stream", "_source_id"
+_TEXTS = "map<string,string>"
 _ENTRY = "array<struct<name:binary,value:binary>>"
 _HEAD = (
     StructField("_stream", StringType()),
@@ -136,32 +137,8 @@ def no_rows(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
 
 
 def bronze(frame: DataFrame) -> DataFrame:
-    """All entries, untyped.
-
-    In the map a value that is not UTF-8 is null, a name that is not UTF-8 is repaired, and of a repeated name
-    the last value wins. Such an entry is also in `_raw`, unchanged.
-    """
-    texts = F.transform(
-        "fields",
-        lambda pair: F.struct(
-            F.make_valid_utf8(pair["name"].cast("string")),
-            F.try_validate_utf8(pair["value"].cast("string")),
-        ),
-    )
-    is_text = F.forall(
-        "fields",
-        lambda pair: (
-            F.is_valid_utf8(pair["name"].cast("string"))
-            & F.is_valid_utf8(pair["value"].cast("string"))
-        ),
-    )
-    names = F.transform("fields", lambda pair: pair["name"])
-    is_plain = is_text & (F.size(F.array_distinct(names)) == F.size(names))
-    return frame.select(
-        *(one.name for one in _HEAD),
-        F.map_from_entries(texts).alias("fields"),
-        F.when(~is_plain, F.col("fields")).alias("_raw"),
-    )
+    """All entries, untyped: `fields`, and `_raw` if a map cannot hold them (client/raw_fields.py)."""
+    return frame.select(*(one.name for one in _HEAD), "fields", "_raw")
 
 
 def main_rows(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
@@ -195,7 +172,9 @@ def stored_rows(
 
 def _with_entry(spark: SparkSession, pipeline: Pipeline) -> StructType:
     schema = schema_of(spark, pipeline)
-    return StructType([*schema.fields, StructField("fields", parse_type(spark, _ENTRY))])
+    added = {"fields": _TEXTS, "_raw": _ENTRY}
+    kinds = (StructField(name, parse_type(spark, text)) for name, text in added.items())
+    return StructType([*schema.fields, *kinds])
 
 
 def typed(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
@@ -211,7 +190,7 @@ def silver(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
     if DUPLICATE in frame.columns:
         rows = rows.where(F.col(DUPLICATE).isNull())
     flags = (lookup.flag for lookup in pipeline.lookups)
-    return rows.drop("_corrupt", PAYLOAD_PROBLEM, "fields", DUPLICATE, *flags)
+    return rows.drop("_corrupt", PAYLOAD_PROBLEM, "fields", "_raw", DUPLICATE, *flags)
 
 
 def rejects(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
@@ -222,7 +201,7 @@ def rejects(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
     reasons = F.concat_ws(",", unparsed, *undecoded, *failed)
     # A replayed entry that was rejected before has these fields already: the new ones replace them.
     ours = [F.lit(name.encode()) for name in (REASON, SOURCE_STREAM, SOURCE_ID)]
-    fields = F.filter("fields", lambda pair: ~pair["name"].isin(*ours))
+    fields = F.filter(_unchanged_fields(), lambda pair: ~pair["name"].isin(*ours))
     return frame.where(~_is_valid(pipeline)).select(
         fields.alias("fields"),
         reasons.alias(REASON),
@@ -253,6 +232,17 @@ def windows(rows: DataFrame, one: Aggregate) -> DataFrame:
 def with_day(frame: DataFrame) -> DataFrame:
     """Add the partition column of aggregates: the day on which the window starts."""
     return frame.withColumn("day", F.to_date("window_start"))
+
+
+def _unchanged_fields() -> Column:
+    """All fields of an entry, as pairs of bytes."""
+    pairs = F.transform(
+        F.map_entries("fields"),
+        lambda one: F.struct(
+            one["key"].cast("binary").alias("name"), one["value"].cast("binary").alias("value")
+        ),
+    )
+    return F.coalesce("_raw", pairs)
 
 
 def _is_valid(pipeline: Pipeline) -> Column:
