@@ -2,6 +2,7 @@
 
 engines           runs commands on an engine and returns plain replies
 streams           builds streams and reads all of one at once
+raxes             builds trees, and shows what their iterators return
 groups            builds groups, and shows what they did
 damage            listpacks from hex, and the error of a check that finds damage
 engine_state      all data of an engine as lines of text
