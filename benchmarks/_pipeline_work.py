@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import redis
 from _memory import Peaks
@@ -197,8 +197,9 @@ def ids_of(client: redis.Redis) -> list[Id]:
     found: list[Id] = []
     start = "-"
     while page := client.xrange(STREAM, start, "+", count=PAGE_ENTRIES):
-        found += [parsed(entry_id.decode()) for entry_id, _ in page]
-        start = f"({page[-1][0].decode()}"
+        texts = [cast(bytes, entry_id).decode() for entry_id, _ in page]
+        found += map(parsed, texts)
+        start = f"({texts[-1]}"
     return found
 
 
@@ -235,11 +236,12 @@ def parsed(entry_id: str) -> Id:
 
 def main() -> None:
     given = json.loads(sys.argv[1])
-    act: Callable[..., object] = {
+    acts: dict[str, Callable[..., object]] = {
         "throughput": throughput,
         "latency": latency,
         "backlog": backlog,
-    }[given.pop("measure")]
+    }
+    act = acts[given.pop("measure")]
     print(json.dumps(act(**given)))
 
 

@@ -64,7 +64,7 @@ def throughput(given: argparse.Namespace) -> Tables:
     with running_penstock() as server:
         fill(server.port, given.rows)
         for master in given.master:
-            same = {"port": server.port, "master": master, "rounds": given.rounds}
+            same: dict[str, Any] = {"port": server.port, "master": master, "rounds": given.rounds}
             spent = worked("throughput", **same)
             if given.old and not tables:
                 python = f"{given.old}/.venv/bin/python"
@@ -92,7 +92,11 @@ def compared(spent: dict[str, list[dict[str, float]]], rows: int) -> Rows:
 
 def latency(given: argparse.Namespace) -> Tables:
     with running_penstock() as server:
-        same = {"port": server.port, "rate": LATENCY_RATE, "seconds": LATENCY_SECONDS}
+        same: dict[str, Any] = {
+            "port": server.port,
+            "rate": LATENCY_RATE,
+            "seconds": LATENCY_SECONDS,
+        }
         found = sorted(worked("latency", master=given.master[0], **same))
     head = [f"XADD to silver, {LATENCY_RATE:,} entries/s", "median", "95%", "99%", "longest"]
     places = [len(found) * share // 100 for share in (50, 95, 99)]

@@ -10,7 +10,7 @@ from penstock.core import listpack
 from penstock.core.check import check_list
 from penstock.core.list_value import NODE_BYTES_MAX, NODE_ENTRIES_MAX, ListLimits, ListValue
 from penstock.errors import CorruptData, TooLarge
-from tests.support.engine.listpacks import (
+from tests.support.structures.listpacks import (
     EDGE_INTEGERS,
     EDGE_STRING_SIZES,
     NOT_INTEGERS,

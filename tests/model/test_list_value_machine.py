@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from penstock.core.check import check_list
 from penstock.core.list_value import ListLimits, ListValue
-from tests.support.engine.listpacks import EDGE_INTEGERS, NOT_INTEGERS
+from tests.support.structures.listpacks import EDGE_INTEGERS, NOT_INTEGERS
 
 FEW = st.sampled_from(
     [b"a", b"b", b"7", b"-4097", b"long" * 20]

@@ -13,7 +13,7 @@ from hypothesis.stateful import (
 
 from fuzz.listpack import walk, walk_back
 from penstock.core import listpack
-from tests.support.engine.listpacks import EDGE_INTEGERS, EDGE_STRING_SIZES, NOT_INTEGERS
+from tests.support.structures.listpacks import EDGE_INTEGERS, EDGE_STRING_SIZES, NOT_INTEGERS
 
 SIZES = [size for size in EDGE_STRING_SIZES if size < 20_000]
 INT64 = st.one_of(st.sampled_from(EDGE_INTEGERS), st.integers(-(2**63), 2**63 - 1))

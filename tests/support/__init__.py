@@ -7,6 +7,7 @@ certificates  certificates for TLS
 command_line  runs the `penstock` command, in this process or as a child
 source_tree   the files of the repository
 engine/       engines without a server: commands, golden scripts, recorded sequences
+structures/   listpacks and trees without an engine
 redis_py/     programs for redis-py that run on the embedded database too
 replication/  servers that follow each other
 failover/     the failover campaign

@@ -78,7 +78,9 @@ def _whole_or_none(pairs: pa.ListArray, texts: pa.MapType) -> pa.MapArray | None
 def _by_entry(pairs: pa.ListArray, texts: pa.MapType) -> tuple[pa.MapArray, pa.ListArray]:
     """The fields of each entry, and the unchanged pairs of those that do not fit a map."""
     names, values = (one.to_pylist() for one in pairs.flatten().flatten())
-    ends, keys, items, is_plain = [0], [], [], []
+    ends, is_plain = [0], []
+    keys: list[str] = []
+    items: list[str | None] = []
     for start, end in pairwise(pairs.offsets.to_pylist()):
         fields: dict[str, str | None] = {}
         fits = True

@@ -13,8 +13,8 @@ from penstock.core.groups.references import References, add_group
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import Stream
 from penstock.core.stream_id import LARGEST, SMALLEST
-from tests.support.engine.damage import broken
 from tests.support.engine.streams import sid, stream_of
+from tests.support.structures.damage import broken
 
 # --- Groups ------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.core import listpack
 from penstock.core.check import check_list
 from penstock.core.list_value import ListLimits, ListValue
-from tests.support.engine.damage import broken
+from tests.support.structures.damage import broken
 
 
 def three_nodes() -> ListValue:

@@ -8,8 +8,8 @@ from penstock.core import listpack
 from penstock.core.check import check_listpack, check_node, check_rax
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import NodeLimits, Stream
-from tests.support.engine.damage import ENTRY, HEADER, SECOND, broken, counted, packed
 from tests.support.engine.streams import add, nodes_of, sid, stream_of
+from tests.support.structures.damage import ENTRY, HEADER, SECOND, broken, counted, packed
 
 # --- Listpacks ---------------------------------------------------------------------------------------
 

@@ -6,8 +6,8 @@ from penstock.core.check import check_stream
 from penstock.core.idempotency import Idempotency, IdempotencySettings
 from penstock.core.stream import NodeLimits, Stream
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
-from tests.support.engine.damage import ENTRY, HEADER, SECOND, broken, counted
 from tests.support.engine.streams import node_at, nodes_of, sid, stream_of
+from tests.support.structures.damage import ENTRY, HEADER, SECOND, broken, counted
 
 # --- Streams -----------------------------------------------------------------------------------------
 

@@ -9,8 +9,8 @@ import pytest
 
 from penstock.core import listpack
 from penstock.errors import CorruptData
-from tests.support.engine.listpacks import pack
 from tests.support.source_tree import ROOT
+from tests.support.structures.listpacks import pack
 
 DOCUMENT = (ROOT / "docs" / "formats" / "listpack.md").read_text()
 DOCUMENTED_LISTPACKS = re.findall(r"```listpack\n(\[[^\n]*\])\n(.*?)```", DOCUMENT, re.DOTALL)

@@ -12,7 +12,7 @@ from fuzz.listpack import walk, walk_back
 from penstock.core import listpack
 from penstock.core.listpack import AFTER, BEFORE, REPLACE
 from penstock.errors import CorruptData, TooLarge
-from tests.support.engine.listpacks import (
+from tests.support.structures.listpacks import (
     EDGE_INTEGERS,
     EDGE_STRING_SIZES,
     NOT_INTEGERS,

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.core import listpack
 from penstock.errors import CorruptData
-from tests.support.engine.listpacks import craft, pack
+from tests.support.structures.listpacks import craft, pack
 
 FIRST = listpack.HEADER_BYTES
 

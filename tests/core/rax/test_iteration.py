@@ -9,7 +9,7 @@ import pytest
 
 from penstock.core.rax.tree import Rax, RaxIterator
 from penstock.core.rax.view import Node
-from tests.support.engine.raxes import backwards, forwards, id_key, tree_of
+from tests.support.structures.raxes import backwards, forwards, id_key, tree_of
 
 EDGES = [b"", b"a", b"ab", b"abc", b"abd", b"b", b"foo", b"foobar", b"footer", b"\xff", b"\xff\xff"]
 PROBES = [

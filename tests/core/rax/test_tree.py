@@ -12,7 +12,7 @@ from penstock.core.rax import tree as rax_module
 from penstock.core.rax.tree import Rax
 from penstock.core.rax.view import Node
 from penstock.errors import InvariantBroken
-from tests.support.engine.raxes import all_keys, id_key, tree_of
+from tests.support.structures.raxes import all_keys, id_key, tree_of
 
 COMPILED = not rax_module.__file__.endswith(".py")
 MANY = 1_000_000 if COMPILED else 30_000

@@ -12,9 +12,9 @@ import pytest
 from penstock.core.check import check_list
 from penstock.core.list_value import ListLimits, ListValue
 from tests.support.campaign import cases
-from tests.support.engine.listpacks import EDGE_INTEGERS, NOT_INTEGERS
 from tests.support.rdb.dump_payloads import list_nodes
 from tests.support.servers.redis_server import RedisServer
+from tests.support.structures.listpacks import EDGE_INTEGERS, NOT_INTEGERS
 
 KEY = "l"
 STEPS = 120

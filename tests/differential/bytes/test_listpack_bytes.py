@@ -8,10 +8,10 @@ import pytest
 
 from penstock.core import listpack
 from tests.support.campaign import cases
-from tests.support.engine.listpacks import EDGE_INTEGERS, EDGE_STRING_SIZES, NOT_INTEGERS, pack
 from tests.support.rdb.dump_payloads import read_string, stream_nodes
 from tests.support.servers.answers import answers
 from tests.support.servers.redis_server import RedisServer
+from tests.support.structures.listpacks import EDGE_INTEGERS, EDGE_STRING_SIZES, NOT_INTEGERS, pack
 
 VALUES = [b"%d" % value for value in EDGE_INTEGERS]
 VALUES += NOT_INTEGERS

@@ -12,8 +12,8 @@ from penstock.core.stream import Stream
 from penstock.errors import CorruptData, InvariantBroken
 from penstock.persist.rdb import node_check
 from tests.support.campaign import cases
-from tests.support.engine.listpacks import EDGE_INTEGERS, NOT_INTEGERS
 from tests.support.engine.streams import add, node_at, sid, stream_of
+from tests.support.structures.listpacks import EDGE_INTEGERS, NOT_INTEGERS
 
 
 def exact(node: bytearray) -> bytearray:

@@ -162,9 +162,10 @@ def test_each_way_reads_what_the_other_has_written(spark: Any, hadoop: Any, tmp_
 def test_an_operation_that_the_disk_refuses_is_an_error(files: Any, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("text")
     inside = f"{files.qualify(str(tmp_path))}/file/inside"
-    for act in (lambda: files.create(inside, ""), lambda: files.rename(inside, f"{inside}-moved")):
-        with pytest.raises(manifests.ArchiveError, match="file/inside"):
-            act()
+    with pytest.raises(manifests.ArchiveError, match="file/inside"):
+        files.create(inside, "")
+    with pytest.raises(manifests.ArchiveError, match="file/inside"):
+        files.rename(inside, f"{inside}-moved")
     assert not files.exists(inside)
     assert files.names(inside) == []
     with pytest.raises(FileNotFoundError):
@@ -172,7 +173,7 @@ def test_an_operation_that_the_disk_refuses_is_an_error(files: Any, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "path", ["/a//b/", "/a/./b", "/a/c/../b", "file:/a/b", "file:///a/b/", "/a b/%20"]
+    "path", ["/a//b/", "/a/./b", "/a/c/../b", "file:/a/b", "file:" + "///a/b/", "/a b/%20"]
 )
 def test_a_path_is_qualified_as_hadoop_does_it(spark: Any, hadoop: Any, path: str) -> None:
     assert lake_files.LakeFiles(spark).qualify(path) == hadoop.qualify(path)

@@ -2,9 +2,7 @@
 
 engines           runs commands on an engine and returns plain replies
 streams           builds streams and reads all of one at once
-raxes             builds trees, and shows what their iterators return
 groups            builds groups, and shows what they did
-damage            listpacks from hex, and the error of a check that finds damage
 engine_state      all data of an engine as lines of text
 script            runs golden scripts
 effects           records the effects of commands, and replays them
@@ -12,7 +10,6 @@ keyspace_events   records keyspace events of an engine or of Redis
 recorded          a recorded sequence of operations on streams and groups
 stream_changes    the events, changes and broken watches of each stream command
 id_texts          valid and invalid stream ids
-listpacks         values at the limits of every listpack encoding
 unknown_commands  commands that do not exist, and Redis's errors for them
 dumb_glob         glob patterns, matched in the simplest way
 dumb_references   which entries groups need and trims remove, in the simplest way

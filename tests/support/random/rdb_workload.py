@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from tests.support.engine.listpacks import EDGE_INTEGERS, NOT_INTEGERS
+from tests.support.structures.listpacks import EDGE_INTEGERS, NOT_INTEGERS
 
 DATABASES = (0, 0, 0, 5, 9)
 KEYS = 4

@@ -22,8 +22,8 @@ _QUIET = {
     "spark.sql.session.timeZone": "UTC",  # like ids and the lake
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # The compiled code of queries. One pipeline has about 80 pieces, so Spark's 100 are too few for two of them,
-    # or for one with more outputs: each batch would compile again.
+    # The compiled code of queries. One pipeline has about 80 pieces, so Spark's 100 are too few for two of
+    # them, or for one with more outputs: each batch would compile again.
     "spark.sql.codegen.cache.maxEntries": "1000",
 }
 

@@ -13,7 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType, StructField, StructType
 
 from penstock.spark.lake.columns import data_schema, quoted
-from penstock.spark.lake.files import LOCAL_URL, LakeFiles, literal
+from penstock.spark.lake.files import LakeFiles, literal
+from penstock.spark.lake.hadoop_files import LOCAL_URL
 from penstock.spark.lake.table_formats.table_log import TableFile, TableLog
 
 _FILE = "_penstock_file"
