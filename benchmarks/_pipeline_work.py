@@ -153,7 +153,7 @@ def backlog(port: int, master: str) -> dict[str, float]:
 
 
 def latency(port: int, master: str, rate: int, seconds: int) -> list[float]:
-    """The ms from XADD to the commit of silver, for the entries of so many seconds, after some to warm up."""
+    """The ms from XADD to the commit of silver, for entries sent during `seconds`, after some to warm up."""
     spark = build_session("bench", master, "OFF", SETTINGS)
     stop = threading.Event()
     with tempfile.TemporaryDirectory() as place, redis.Redis(port=port) as client:

@@ -32,7 +32,7 @@ Type = str | None  # None: no two values agree, or there is none
 # A type, the members of a struct, or the kind of the elements of an array.
 Kind = str | dict[str, "Kind"] | tuple["Kind"]
 
-RARE = 10  # a kind of values is a mistake if fewer than one of so many values have it
+RARE = 10  # a kind of values is a mistake if fewer than one of RARE values have it
 SUGGESTIONS_MAX = 10  # columns of deeper members
 DECIMAL_DIGITS = (18, 38)  # the most of a quick decimal, and of any
 _CODE = re.compile(rb"[+-]?0[0-9]|\+")  # 007 and +5 would lose characters as numbers

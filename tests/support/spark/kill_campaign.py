@@ -119,7 +119,7 @@ class KillCampaign:
     def kill(self, victims: Iterable[str], first: int = 0) -> None:
         """Run the pipeline, and kill each victim at a random moment.
 
-        With `first`, the first one is killed when the run has made up to so many files.
+        With `first`, the first one is killed when the run has made some files, at most `first`.
         """
         run = self.start()
         try:

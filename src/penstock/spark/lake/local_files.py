@@ -110,7 +110,7 @@ class LocalFiles:
     def delete(self, path: str) -> bool:
         """Delete a file or a whole directory. Returns whether it existed.
 
-        Of two processes that delete a file, one is told that it existed.
+        If two processes delete the same file, only one gets True.
         """
         place = local_path(path)
         try:

@@ -94,7 +94,7 @@ _TABLE = """
 .table td, .table th { padding: var(--s1) var(--s3); border-top: 1px solid var(--hairline);
   font-variant-numeric: tabular-nums; vertical-align: middle; white-space: nowrap; }
 .table td.wrap { white-space: pre-wrap; }
-.table td:not(.wrap) { max-width: 26rem; overflow: clip; overflow-clip-margin: 3px;
+.table td:not(.wrap) { max-width: 26rem; overflow: clip; overflow-clip-margin: var(--s1);
   text-overflow: ellipsis; }
 .table th { border-top: 0; font-weight: 600; font-size: var(--t1); color: var(--muted); }
 .table tbody tr:hover, .table tr.chosen { background: var(--ground); }
