@@ -50,18 +50,26 @@ cdef bint _is_matched(list globs, bytes name) except -1
 
 
 @cython.final
+cdef class Allowed:
+    cdef Command command
+    cdef list words
+    cdef Py_ssize_t count
+
+
+@cython.final
 cdef class Permissions:
     cdef list rights
-    cdef dict _leading
-    cdef dict _whole
+    cdef dict _allowed
+    cdef Allowed _last
 
-    @cython.locals(words=list, at=Py_ssize_t)
+    @cython.locals(last=Allowed, words=list, at=Py_ssize_t)
     cpdef bint allows(self, Command command, Frame frame) except -1
     cdef bint _judge(self, Command command, Frame frame) except -1
     @cython.locals(places=Places, worst=Denial, rights=Rights, denial=Denial)
     cpdef Denial denial_or_none(self, Command command, Frame frame)
     @cython.locals(rights=Rights, count=Py_ssize_t, words=list)
     cdef void _remember(self, Command command, Frame frame) except *
+    cdef void _keep(self, Allowed allowed) except *
     @cython.locals(rights=Rights)
     cpdef bint allows_channel(self, bytes name) except -1
     @cython.locals(rights=Rights)

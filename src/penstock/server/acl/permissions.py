@@ -150,25 +150,38 @@ def _is_matched(globs: list[Glob], name: bytes) -> bool:
     return False
 
 
+class Allowed:
+    """The last allowed call of a command: the words after its name that decided."""
+
+    __slots__ = ("command", "count", "words")
+
+    def __init__(self, command: Command, words: list[bytes], count: int) -> None:
+        self.command = command
+        self.words = words
+        self.count = count  # of all words of the call, if all of them decided; otherwise 0
+
+
 class Permissions:
     """The permissions of one user. `rights`: one for each selector."""
 
-    __slots__ = ("_leading", "_whole", "rights")
+    __slots__ = ("_allowed", "_last", "rights")
 
     def __init__(self, selectors: list[Selector]) -> None:
         self.rights = [Rights(selector) for selector in selectors]
-        self._leading: dict[
-            Command, list[bytes]
-        ] = {}  # the words that the last allowed call started with
-        self._whole: dict[Command, list[bytes]] = {}  # all words of the last allowed call
+        self._allowed: dict[Command, Allowed] = {}
+        self._last: Allowed | None = None  # of the last command: most follow one of the same name
 
     def allows(self, command: Command, frame: Frame) -> bool:
         """Tell whether a command is allowed. Its arity is checked."""
-        words = self._leading.get(command)
-        if words is None:
-            words = self._whole.get(command)
-            if words is None or frame.count != len(words) + 1:
+        last = self._last
+        if last is None or last.command is not command:
+            last = self._allowed.get(command)
+            if last is None:
                 return self._judge(command, frame)
+            self._last = last
+        if last.count and last.count != frame.count:
+            return self._judge(command, frame)
+        words = last.words
         for at in range(len(words)):
             if not spans.is_piece(frame.buffer, frame.spans, at + 1, words[at]):
                 return self._judge(command, frame)
@@ -201,12 +214,17 @@ class Permissions:
                 return  # the first argument decides too, and it may be none of the words below
         if command.find_keys is not None:
             if frame.bytes_from(1) <= _KEPT_BYTES_MAX:
-                self._whole[command] = [frame.piece(at) for at in range(1, frame.count)]
+                words = [frame.piece(at) for at in range(1, frame.count)]
+                self._keep(Allowed(command, words, frame.count))
             return
         count = max(command.keys[0], command.group_at)
         words = [frame.piece(at) for at in range(1, count + 1)]
         if command.keys in (ONE_KEY, NO_KEYS) and sum(map(len, words)) <= _KEPT_BYTES_MAX:
-            self._leading[command] = words
+            self._keep(Allowed(command, words, 0))
+
+    def _keep(self, allowed: Allowed) -> None:
+        self._allowed[allowed.command] = allowed
+        self._last = allowed
 
     def allows_channel(self, name: bytes) -> bool:
         """Tell whether a channel may be subscribed to."""
