@@ -46,13 +46,20 @@ class Side:
         """The CPU seconds of all its threads: Linux has a clock for each process."""
         return time.clock_gettime((~self.pid << 3) | 2)
 
+    def user_and_kernel(self) -> tuple[int, int]:
+        """The same in the process itself and in the kernel, in ticks of 10 ms."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return int(fields[11]), int(fields[12])
+
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of one run of one line."""
+    """The figures of one run of one line. `user`, `kernel`: ticks, too coarse for one run."""
 
     per_second: float
     cpu_us: float
+    user: int
+    kernel: int
 
 
 Work = Callable[[Side, int], float]
@@ -118,12 +125,13 @@ def measure(lines: Sequence[Line], sides: Sequence[Side], requests: int, taken: 
 def _figures(line: Line, side: Side, requests: int) -> Figures:
     count = max(1, int(requests * line.share))
     line.prepare(side, count)
-    before = side.cpu_seconds()
+    before, (user, kernel) = side.cpu_seconds(), side.user_and_kernel()
     per_second = line.work(side, count)
     cpu_us = (side.cpu_seconds() - before) / count * 1e6
+    after = side.user_and_kernel()
     with redis.Redis(port=side.port) as client:
         client.delete("added", "kept", "pairs", "key", "list")
-    return Figures(per_second, cpu_us)
+    return Figures(per_second, cpu_us, after[0] - user, after[1] - kernel)
 
 
 def head_of(names: Sequence[str]) -> list[str]:
@@ -158,3 +166,22 @@ def _cells(rounds: list[list[Figures]]) -> list[str]:
 
     others = (f"{faster(peer)}, {cheaper(peer)}" for peer in range(2, len(rounds[0])))
     return [rate(0), rate(1), faster(1), cost(0), cost(1), cheaper(1), *others]
+
+
+def split_table(taken: Taken, peer: str, lines: Sequence[str]) -> tuple[list[str], Rows]:
+    """Where the CPU time of some lines goes, in penstock and in the first of its peers."""
+    head = ["CPU of one command", "penstock", "kernel", peer, "kernel", "ratio without the kernel"]
+    rows = []
+    for name in lines:
+        own, kernel = _split([one[0] for one in taken[name]])
+        theirs, their_kernel = _split([one[1] for one in taken[name]])
+        shown = [f"{us:.2f} µs" for us in (own, kernel, theirs, their_kernel)]
+        rows.append([name, *shown, f"{theirs / own:.1f}x"])
+    return head, rows
+
+
+def _split(runs: list[Figures]) -> tuple[float, float]:
+    """The microseconds of a command in the server itself and in the kernel: ticks of all runs."""
+    whole = statistics.median(one.cpu_us for one in runs)
+    user, kernel = sum(one.user for one in runs), sum(one.kernel for one in runs)
+    return whole * user / max(1, user + kernel), whole * kernel / max(1, user + kernel)

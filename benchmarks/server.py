@@ -3,7 +3,8 @@
     python benchmarks/server.py [--rounds 5] [--requests 200000] [--write]
 
 Lines and table are described in benchmarks/_lines.py. redis-benchmark itself is often the bottleneck, so the
-table also has the CPU time of the server per command. `--write` writes the table into docs/performance.md.
+table also has the CPU time of the server per command. A second table divides that of the pipelined lines into
+the server's own code and the kernel. `--write` writes the tables into docs/performance.md.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from _lines import (
     redis_benchmark,
     rows_of,
     running_sides,
+    split_table,
 )
 from _tables import machine_line, write_section
 from rich.console import Console
@@ -179,14 +181,17 @@ def main() -> None:
     with running_sides("--appendonly", "no", peers=peers) as sides, Progress() as progress:
         for _ in progress.track(range(arguments.rounds), description="rounds"):
             measure(chosen, sides, arguments.requests, taken)
-    head, rows = head_of([program.title for program in peers]), rows_of(taken)
-    table = Table(*head)
-    for row in rows:
-        table.add_row(*row)
-    Console(width=150).print(table)
+    tables = [(head_of([program.title for program in peers]), rows_of(taken))]
+    if pipelined := [name for name in taken if name.endswith("pipelined 64")]:
+        tables.append(split_table(taken, peers[0].title, pipelined))
+    for head, rows in tables:
+        table = Table(*head)
+        for row in rows:
+            table.add_row(*row)
+        Console(width=150).print(table)
     if arguments.write:
         note = f"{arguments.rounds} rounds, {CLIENTS} clients, no persistence; {machine_line()}"
-        write_section(ROOT / "docs/performance.md", "server", note, [(head, rows)])
+        write_section(ROOT / "docs/performance.md", "server", note, tables)
 
 
 if __name__ == "__main__":
