@@ -13,7 +13,8 @@ PARALLEL := -n $(JOBS) --dist worksteal
 # The log of a run shows where its time goes.
 SLOWEST := --durations 40 --durations-min 4
 SOURCES := $(sort $(shell find src -type f -name '*.py' -o -type f -name '*.pxd' -o -name '*.js' -o -name '*.toml' -o -name py.typed))
-BOTH_BUILDS := $(wildcard $(addprefix tests/,core wire engine persist client model embedded crash/test_interrupts.py))
+BOTH_BUILDS := $(wildcard $(addprefix tests/,core wire engine persist client model embedded crash/test_interrupts.py \
+	server/test_quick_forms.py))
 UNIT_TESTS := $(sort $(filter-out tests/model,$(BOTH_BUILDS)) $(wildcard tests/cli tests/embedded tests/human tests/inspect tests/server tests/test_*.py))
 # Each process has a session of Spark and servers of its own for all the files that it runs. In their order: the
 # file with the longest tests has the fewest, and would come last, for one process alone.
