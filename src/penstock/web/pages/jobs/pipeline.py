@@ -14,12 +14,13 @@ from penstock.web.elements.frame import PageFrame
 from penstock.web.elements.parts import chart, draw, part, thirds
 from penstock.web.elements.table import DataColumn, DataTable, TableRow
 from penstock.web.http.names import link, parse_name
-from penstock.web.jobs.flow import flows_of, query_of
+from penstock.web.jobs.flow import flows_of
 from penstock.web.jobs.pipelines import (
     METRICS_STREAM,
     REASON,
     PipelineOutput,
     Rejects,
+    key_of_query,
     reason_of,
     reject_streams,
     rejects_of,
@@ -172,7 +173,7 @@ class PipelineView:
 
 def _series(found: list[PipelineOutput], name: str) -> list[charts.Line]:
     """A line for each query: its outputs have the same batches."""
-    by_query = {(output.pipeline, query_of(output.last)): output for output in found}
+    by_query = {key_of_query(output): output for output in found}
     is_one = len({pipeline for pipeline, _ in by_query}) == 1
     return [
         (
