@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -31,9 +31,12 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryProgress,
 )
 
+from penstock.errors import PenstockError
 from penstock.spark.connection import PATIENT, Limits, Servers, StreamName, stream_of
 from penstock.spark.place import Place
+from penstock.spark.source.bounds import streams_of
 from penstock.spark.source.offsets import Offset, OffsetError, parse_offset
+from penstock.spark.source.options import SourceOptions
 from penstock.spark.source.stream_state import state_of
 
 log = logging.getLogger(__name__)
@@ -264,10 +267,19 @@ class Metrics:
             return None
         try:
             streams = {name: stream_of(self._place, name) for name in offset.streams}
-            ends = {name: state_of(self._servers, one).end for name, one in streams.items()}
-        except (redis.RedisError, OSError, LookupError):
+            return lag_or_none(offset, self._end_of(streams))
+        except (redis.RedisError, PenstockError, OSError, LookupError):
             return None
-        return lag_or_none(offset, Offset(ends))
+
+    def end_or_none(self, options: SourceOptions) -> Offset | None:
+        """The end of all streams of a source now."""
+        try:
+            return self._end_of(streams_of(self._servers, options))
+        except (redis.RedisError, PenstockError, OSError, LookupError):
+            return None
+
+    def _end_of(self, streams: Mapping[str, StreamName]) -> Offset:
+        return Offset({name: state_of(self._servers, one).end for name, one in streams.items()})
 
     def close(self) -> None:
         """Close the connections."""
