@@ -91,8 +91,8 @@ class Board:
             "the history": self.recorder.run,
         }
 
-    def problems(self, now_ms: int) -> list[Problem]:
-        """What is wrong now, as far as the background work has found it."""
+    def problems(self) -> list[Problem]:
+        """What is wrong now, as far as the background work has found it. Asks no server."""
         known = Collected(
             info=self.figures.info,
             watched=self.watch.groups,
@@ -101,7 +101,7 @@ class Board:
             pipelines=self.pipelines.recent,
             still=self.pipelines.still,
         )
-        found = find_problems(known, now_ms)
+        found = find_problems(known, self.server.known_now_ms())
         if self.recorder.problem:
             detail = harmless(self.recorder.problem)
             found.append(Problem(WARN, "No history", "dashboard", detail, ""))
