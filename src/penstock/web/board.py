@@ -73,7 +73,9 @@ class Board:
         self.pipelines = PipelineWatch(self.server, self.catalogue)
         state = settings.state
         archive = None if state is None else HistoryArchive(state, self._archive_key(server.url))
-        self.recorder = Recorder(archive, self.catalogue, self.figures, self.history)
+        self.recorder = Recorder(
+            archive, self.catalogue, self.figures, self.history, self.pipelines
+        )
 
     def _archive_key(self, url: str) -> str:
         """The name of the server in the archive. Two databases of one server have two histories."""

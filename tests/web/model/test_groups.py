@@ -177,7 +177,7 @@ def test_a_position_is_between_tail_and_head(live: Live) -> None:
     live.client.xgroup_create("s", "g", id="6-0")
     facts, _ = held(live)
     (mark,) = timeline(facts, {})["series"][0]["data"]
-    assert mark == {"name": "g, position 6-0", "value": [0.5, 0]}
+    assert mark == {"name": "g, position 6-0", "value": [6, 0], "share": 0.5}
 
 
 def test_history_is_bounded_and_forgets_deleted_groups(live: Live) -> None:

@@ -44,7 +44,7 @@ COLUMNS = [
     DataColumn("pending", "pending", numeric=True),
     DataColumn("consumers", "consumers", numeric=True),
     DataColumn("last", "last delivered", wide=True),
-    DataColumn("time", "time (UTC)", wide=True),
+    DataColumn("time", "time", wide=True),
     DataColumn("read", "entries read", numeric=True),
 ]
 HOLDER_COLUMNS = [
@@ -104,7 +104,7 @@ class GroupsView:
         why = why_lines(shown)
         self._why.set_text("\n".join(why))
         self._why.set_visibility(bool(why))
-        self._timeline.style(f"height: {5 + 2 * max(len(shown.groups), 1)}rem")
+        self._timeline.style(f"height: {6 + 2 * max(len(shown.groups), 1)}rem")
         draw(self._timeline, charts.timeline(shown, oldest.entries))
         for label, what, end in zip(
             self._ends, ("tail", "head"), (facts.first, facts.last), strict=True
