@@ -319,7 +319,7 @@ def bytes_html(node: RawNode) -> str:
         deleted = ' class="deleted"' if block.deleted else ""
         parts.append(f"<li{deleted}><div>{html.escape(block.title)}</div>{spans}</li>")
     about = 'tabindex="0" aria-label="bytes of the node; use the arrow keys to move between pieces"'
-    return f'<ol class="bytes" {about}>{"".join(parts)}</ol>'
+    return f'<ol class="bytes mono" {about}>{"".join(parts)}</ol>'
 
 
 def _more(count: int) -> str:

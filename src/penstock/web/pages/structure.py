@@ -11,7 +11,6 @@ from penstock.inspect.memory import counters
 from penstock.inspect.stored import RawNode
 from penstock.web.board import Board
 from penstock.web.design.colours import pieces_css
-from penstock.web.design.scale import MONO
 from penstock.web.elements.frame import PageFrame, heading, show_url
 from penstock.web.elements.parts import draw, halves, part, tools
 from penstock.web.elements.table import DataColumn, DataTable, TableRow
@@ -46,9 +45,7 @@ PART_COLUMNS = [
     DataColumn("meaning", "content", wraps=True),
 ]
 
-CSS = (
-    f".bytes {{ font-family: {MONO}; }}"
-    + """
+CSS = """
 .bytes { list-style: none; padding: 0; margin: 0; font-size: var(--t1); }
 .bytes li { padding: var(--s1) 0; border-bottom: 1px solid var(--hairline); overflow-wrap: anywhere; }
 .bytes li > div { color: var(--muted); }
@@ -59,9 +56,7 @@ CSS = (
 .piece-title:not(:empty) { position: sticky; bottom: 0; padding: var(--s1) var(--s2); background: var(--card);
   border-top: 1px solid var(--edge); }
 .p i { font-style: normal; font-weight: 700; margin-left: .5em; }
-"""
-    + pieces_css()
-)
+""" + pieces_css()
 # The title of a piece describes its bytes, but only a mouse shows titles. So a click or tap shows it too, and
 # the arrow keys move between pieces when the list has the focus.
 TELL_JS = """(event) => {

@@ -6,8 +6,8 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from penstock.web.model.catalogue import StreamCatalogue
 from penstock.web.jobs.pipelines import PipelineBatch, newest_of_queries
+from penstock.web.model.catalogue import StreamCatalogue
 from penstock.web.model.history import GroupHistory, Sample
 from penstock.web.watch.archive import ArchiveError, HistoryArchive, Point
 from penstock.web.watch.figures import FIGURES, ServerFigures
