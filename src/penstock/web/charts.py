@@ -136,27 +136,17 @@ def timeline(facts: StreamFacts, oldest: dict[bytes, PendingEntry]) -> Options:
             "axisLabel": {"width": 100, "overflow": "truncate", "color": CHART_TEXT},
         },
         "series": [
-            {
-                "type": "scatter",
-                "name": "position",
-                "symbol": "triangle",
-                "symbolRotate": 180,
-                "symbolSize": 12,
-                "symbolOffset": [0, -7],
-                "itemStyle": {"opacity": 1},
-                "data": positions,
-            },
-            {
-                "type": "scatter",
-                "name": "oldest pending",
-                "symbol": "diamond",
-                "symbolSize": 13,
-                "symbolOffset": [0, 7],
-                "itemStyle": {"opacity": 1},
-                "data": stuck,
-            },
+            _marks(
+                "position", positions, symbol="triangle", symbolRotate=180, symbolOffset=[0, -7]
+            ),
+            _marks("oldest pending", stuck, symbol="diamond", symbolOffset=[0, 7]),
         ],
     }
+
+
+def _marks(name: str, data: Sequence[Options], **look: object) -> Options:
+    style = {"symbolSize": 13, "itemStyle": {"opacity": 1}}
+    return {"type": "scatter", "name": name, "data": data, **style, **look}
 
 
 def described(what: str, parts: Sequence[str]) -> Options:

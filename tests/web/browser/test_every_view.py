@@ -250,10 +250,12 @@ def test_dialogs_are_accessible_and_fit(
         client.delete("opened")
         client.xadd("opened", {"sku": "A1", "body": '{"a": [1, 2]}', "raw": b"\x00"}, id="1-0")
     page = looker.goto(writing_dashboard, "/stream?name=opened")
+    # Quasar gives the text of a button the z-index 0. axe then looks for its background behind the dialog.
+    page.add_style_tag(content=".q-btn__content { z-index: auto !important }")
 
     def check(title: str) -> None:
-        expect(page.get_by_role("dialog", name=title)).to_be_visible()
         expect(page.get_by_role("dialog")).to_have_count(1)
+        expect(page.get_by_role("dialog", name=title)).to_be_visible()
         assert_fits(page)
         check_with_axe(page)
 
@@ -262,14 +264,13 @@ def test_dialogs_are_accessible_and_fit(
     page.get_by_role("button", name="Edit and resend").click()
     check("Edit and resend")
     page.get_by_role("button", name="Preview").click()
-    expect(page.get_by_role("dialog").get_by_role("button", name="Apply")).to_be_visible()
-    check("")
-    page.get_by_role("button", name="Cancel").click()
+    check("Resend the entry")
+    page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
     for button in ("Add an entry", "Trim", "Export", "Columns"):
         page.get_by_role("button", name=button).click()
         check(button)
-        page.get_by_role("button", name="Cancel").click()
+        page.keyboard.press("Escape")
         expect(page.get_by_role("dialog")).to_have_count(0)
 
 
