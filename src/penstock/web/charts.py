@@ -17,6 +17,7 @@ from penstock.web.model.time_line import has_span, place
 Options = dict[str, Any]
 Line = tuple[str, list[tuple[float, float | None]]]
 
+POINTS_DOWN = "path://M0 0L10 0L5 10Z"
 TEXT: Options = {"color": CHART_TEXT, "fontFamily": FONT, "fontSize": TYPES[0]}
 AXIS: Options = {
     "axisLabel": {"color": CHART_TEXT},
@@ -136,9 +137,7 @@ def timeline(facts: StreamFacts, oldest: dict[bytes, PendingEntry]) -> Options:
             "axisLabel": {"width": 100, "overflow": "truncate", "color": CHART_TEXT},
         },
         "series": [
-            _marks(
-                "position", positions, symbol="triangle", symbolRotate=180, symbolOffset=[0, -7]
-            ),
+            _marks("position", positions, symbol=POINTS_DOWN, symbolOffset=[0, -7]),
             _marks("oldest pending", stuck, symbol="diamond", symbolOffset=[0, 7]),
         ],
     }
