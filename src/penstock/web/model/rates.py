@@ -2,8 +2,8 @@
 
 A rate is computed only from two consecutive samples, which are about a second apart or more: pages and the
 background look at different times, and entries come in bursts. A rate is unknown if the counter went down,
-because then the stream was deleted and created again. A sum of rates leaves out unknown ones, and is unknown if
-all are.
+because then the stream was deleted and created again. A sum of rates leaves out unknown ones, and is
+unknown if all are.
 """
 
 from __future__ import annotations
