@@ -115,6 +115,14 @@ def test_the_alerts_use_real_metrics(real_names: set[str]) -> None:
         assert is_balanced(rule["expr"])
 
 
+def test_a_server_that_became_a_replica_misses_no_replicas(real_names: set[str]) -> None:
+    """After a failover the former primary has none, and keeps its metrics."""
+    rules = yaml.safe_load((DEPLOY / "prometheus/alerts.yml").read_text())["groups"][0]["rules"]
+    (rule,) = (rule for rule in rules if rule["alert"] == "PenstockReplicaGone")
+    assert "penstock_replication_primary" in real_names
+    assert rule["expr"].endswith(" and penstock_replication_primary == 1")
+
+
 def test_the_grafana_board_uses_real_metrics(real_names: set[str]) -> None:
     board = json.loads((DEPLOY / "grafana/penstock.json").read_text())
     panels = board["panels"]

@@ -13,7 +13,7 @@ The samples of a family are written together, in whichever order they were added
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from penstock.metrics.histogram import Histogram
 
@@ -73,20 +73,25 @@ class Page:
         """A counter with one sample."""
         self.family(name, COUNTER, meaning).add(value)
 
-    def pieces(self) -> Iterator[str]:
-        """The page in pieces of some thousand characters, for callers that must not take long at a time.
+    def take_pieces(self) -> Iterator[str]:
+        """Take the page out in pieces of some thousand characters, for callers that must not take long at a
+        time.
 
         Lines are freed as they are taken, for the same reason: the page is empty afterwards.
         """
         for family in self._families:
             lines = family.lines()
             while lines:
-                yield "\n".join((*lines[:PIECE_LINES], ""))
+                yield _joined(lines[:PIECE_LINES])
                 del lines[:PIECE_LINES]
 
     def text(self) -> str:
         """The whole page."""
-        return "".join(f"{line}\n" for family in self._families for line in family.lines())
+        return "".join(_joined(family.lines()) for family in self._families)
+
+
+def _joined(lines: Sequence[str]) -> str:
+    return "\n".join((*lines, "")) if lines else ""
 
 
 def _shown(labels: dict[str, str]) -> str:

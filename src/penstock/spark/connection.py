@@ -38,9 +38,6 @@ SCAN_COUNT = 1000
 SEARCH_PAGES_MAX = 100
 SEARCH_REST = 10
 
-CONNECT_SECONDS_MAX = 10
-REPLY_SECONDS_MAX = 120  # a page of large entries from a busy server
-FAILOVER_SECONDS_MAX = 60.0  # for Sentinels to find another primary
 FAILOVER_PAUSE_SECONDS = 0.25
 
 # Commands that change nothing, or change it once however often they are sent (PENSTOCK APPENDBATCH).
@@ -51,6 +48,19 @@ _LOST = (redis.ConnectionError, redis.TimeoutError, redis.ReadOnlyError, MasterD
 # Errors of a primary that is about to be replaced, alone or out of a pipeline: it has lost its replicas or
 # its disk. redis-py has no classes for them.
 _FAILING = re.compile(r"(?:^|caused error: )(?:NOREPLICAS|MISCONF|MASTERDOWN)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long to wait, in seconds: for a connection, a reply, and Sentinels to find another primary."""
+
+    connect: float
+    reply: float
+    failover: float
+
+
+PATIENT = Limits(10, 120, 60)  # a page of large entries from a busy server takes time
+QUICK = Limits(1, 2, 0)  # where an old answer is as good as a late one
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -87,8 +97,9 @@ def stream_of(place: Place, text: str) -> StreamName:
 class Servers:
     """Connections to all servers of a place, opened on first use. Close it, or use `with`."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, limits: Limits = PATIENT) -> None:
         self._place = place
+        self._limits = limits
         self._clients: dict[str, redis.Redis] = {}
         self._cluster: RedisCluster | None = None
         self._native: dict[int, bool] = {}
@@ -191,7 +202,7 @@ class Servers:
             return self._node_client(str(node.host), int(node.port))
         server = self._place.servers[stream.server]
         if server.label not in self._clients:
-            self._clients[server.label] = server.connect(CONNECT_SECONDS_MAX, REPLY_SECONDS_MAX)
+            self._clients[server.label] = server.connect(self._limits.connect, self._limits.reply)
         return self._clients[server.label]
 
     def _nodes(self) -> list[redis.Redis]:
@@ -203,13 +214,13 @@ class Servers:
         if label not in self._clients:
             first = self._place.servers[0]
             moved = replace(first, settings=first.settings | {"host": host, "port": port})
-            self._clients[label] = moved.connect(CONNECT_SECONDS_MAX, REPLY_SECONDS_MAX)
+            self._clients[label] = moved.connect(self._limits.connect, self._limits.reply)
         return self._clients[label]
 
     def _topology(self) -> RedisCluster:
         if self._cluster is None:
             first = self._place.servers[0]
-            settings = first.client_settings(CONNECT_SECONDS_MAX, REPLY_SECONDS_MAX)
+            settings = first.client_settings(self._limits.connect, self._limits.reply)
             for own in ("host", "port", "db"):
                 settings.pop(own, None)
             if first.is_tls:
@@ -225,7 +236,7 @@ class Servers:
         """Follow the moves of a cluster, or a failover if Sentinels name the servers."""
         if not repeatable or not any(server.sentinels for server in self._place.servers):
             return self._following_moves(act)
-        deadline = time.monotonic() + FAILOVER_SECONDS_MAX
+        deadline = time.monotonic() + self._limits.failover
         while True:
             try:
                 return understood(act)

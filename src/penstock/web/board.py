@@ -73,7 +73,9 @@ class Board:
         self.pipelines = PipelineWatch(self.server, self.catalogue)
         state = settings.state
         archive = None if state is None else HistoryArchive(state, self._archive_key(server.url))
-        self.recorder = Recorder(archive, self.catalogue, self.figures, self.history)
+        self.recorder = Recorder(
+            archive, self.catalogue, self.figures, self.history, self.pipelines
+        )
 
     def _archive_key(self, url: str) -> str:
         """The name of the server in the archive. Two databases of one server have two histories."""
@@ -91,8 +93,8 @@ class Board:
             "the history": self.recorder.run,
         }
 
-    def problems(self, now_ms: int) -> list[Problem]:
-        """What is wrong now, as far as the background work has found it."""
+    def problems(self) -> list[Problem]:
+        """What is wrong now, as far as the background work has found it. Asks no server."""
         known = Collected(
             info=self.figures.info,
             watched=self.watch.groups,
@@ -101,7 +103,7 @@ class Board:
             pipelines=self.pipelines.recent,
             still=self.pipelines.still,
         )
-        found = find_problems(known, now_ms)
+        found = find_problems(known, self.server.known_now_ms())
         if self.recorder.problem:
             detail = harmless(self.recorder.problem)
             found.append(Problem(WARN, "No history", "dashboard", detail, ""))

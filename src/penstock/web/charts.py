@@ -8,14 +8,17 @@ from typing import Any
 from penstock.core.stream_id import StreamID
 from penstock.human.show import harmless
 from penstock.web.design.colours import CHART_EDGE, CHART_FAINT, CHART_SERIES, CHART_TEXT
+from penstock.web.design.scale import FONT, TYPES
 from penstock.web.model.facts import StreamFacts
 from penstock.web.model.groups import PendingEntry
 from penstock.web.model.history import Sample
-from penstock.web.model.time_line import place
+from penstock.web.model.time_line import has_span, place
 
 Options = dict[str, Any]
 Line = tuple[str, list[tuple[float, float | None]]]
 
+POINTS_DOWN = "path://M0 0L10 0L5 10Z"
+TEXT: Options = {"color": CHART_TEXT, "fontFamily": FONT, "fontSize": TYPES[0]}
 AXIS: Options = {
     "axisLabel": {"color": CHART_TEXT},
     "splitLine": {"lineStyle": {"color": CHART_FAINT}},
@@ -31,6 +34,12 @@ TIME_FORMATS: Options = {
     "second": "{HH}:{mm}:{ss}",
     "millisecond": "{HH}:{mm}:{ss}",
 }
+TIME_AXIS: Options = {
+    **AXIS,
+    "type": "time",
+    "splitNumber": 4,
+    "axisLabel": {"hideOverlap": True, "color": CHART_TEXT, "formatter": TIME_FORMATS},
+}
 # Lines differ by their dashes too, for people who cannot tell the colours apart.
 DASHES: tuple[str | list[int], ...] = ("solid", [7, 4], [2, 3], [9, 3, 2, 3])
 
@@ -44,7 +53,7 @@ def lines(title: str, series: Sequence[Line], whole: bool = False) -> Options:
         "animation": False,
         "useUTC": True,  # as all times of the dashboard
         "color": list(CHART_SERIES),
-        "textStyle": {"color": CHART_TEXT},
+        "textStyle": TEXT,
         "aria": described(f"{title} over time", [_range_text(name, rows) for name, rows in series]),
         "grid": {"left": 4, "right": 28, "top": 36, "bottom": 4, "containLabel": True},
         "legend": {
@@ -56,13 +65,7 @@ def lines(title: str, series: Sequence[Line], whole: bool = False) -> Options:
             "textStyle": {"color": CHART_TEXT},
         },
         "tooltip": {"trigger": "axis"},
-        "xAxis": {
-            **AXIS,
-            "type": "time",
-            "splitNumber": 4,
-            "axisLabel": {"hideOverlap": True, "color": CHART_TEXT, "formatter": TIME_FORMATS},
-            "splitLine": {"show": False},
-        },
+        "xAxis": {**TIME_AXIS, "splitLine": {"show": False}},
         "yAxis": {"type": "value", "min": 0, "minInterval": int(whole), "splitNumber": 3, **AXIS},
         "series": [
             {
@@ -94,7 +97,10 @@ def history(title: str, groups: dict[bytes, list[Sample]], pending: bool) -> Opt
 
 
 def timeline(facts: StreamFacts, oldest: dict[bytes, PendingEntry]) -> Options:
-    """The position and oldest pending entry of each group, between the stream's tail and head."""
+    """The position and oldest pending entry of each group, between the stream's tail and head.
+
+    The marks of a row are above and below its middle, so that both are seen where they are close together.
+    """
     names = [harmless(group.name) for group in facts.groups]
     rows = list(enumerate(facts.groups))
     positions = [_mark(facts, row, group.last_id, "position") for row, group in rows]
@@ -107,11 +113,12 @@ def timeline(facts: StreamFacts, oldest: dict[bytes, PendingEntry]) -> Options:
         "animation": False,
         "aria": described(
             "groups between the tail of the stream (0%) and its head (100%)",
-            [f"{mark['name']}: {mark['value'][0]:.0%}" for mark in positions + stuck],
+            [f"{mark['name']}: {mark['share']:.0%}" for mark in positions + stuck],
         ),
         "color": list(CHART_SERIES),
-        "textStyle": {"color": CHART_TEXT},
-        "grid": {"left": 4, "right": 16, "top": 44, "bottom": 4, "containLabel": True},
+        "textStyle": TEXT,
+        "grid": {"left": 4, "right": 28, "top": 36, "bottom": 4, "containLabel": True},
+        "useUTC": True,
         "legend": {
             "top": 0,
             "left": 0,
@@ -120,38 +127,25 @@ def timeline(facts: StreamFacts, oldest: dict[bytes, PendingEntry]) -> Options:
             "textStyle": {"color": CHART_TEXT},
         },
         "tooltip": {"trigger": "item", "formatter": "{b}"},
-        "xAxis": {
-            **AXIS,
-            "type": "value",
-            "min": 0,
-            "max": 1,
-            "axisLabel": {"show": False},
-        },
+        "xAxis": _between_ends(facts),
         "yAxis": {
             **AXIS,
+            "splitLine": {"show": True, "lineStyle": {"color": CHART_FAINT}},
             "type": "category",
             "inverse": True,  # in the order of the table
             "data": names,
             "axisLabel": {"width": 100, "overflow": "truncate", "color": CHART_TEXT},
         },
         "series": [
-            {
-                "type": "scatter",
-                "name": "position",
-                "symbol": "pin",
-                "symbolSize": 22,
-                "itemStyle": {"opacity": 1},
-                "data": positions,
-            },
-            {
-                "type": "scatter",
-                "name": "oldest pending",
-                "symbol": "diamond",
-                "itemStyle": {"opacity": 1},
-                "data": stuck,
-            },
+            _marks("position", positions, symbol=POINTS_DOWN, symbolOffset=[0, -7]),
+            _marks("oldest pending", stuck, symbol="diamond", symbolOffset=[0, 7]),
         ],
     }
+
+
+def _marks(name: str, data: Sequence[Options], **look: object) -> Options:
+    style = {"symbolSize": 13, "itemStyle": {"opacity": 1}}
+    return {"type": "scatter", "name": name, "data": data, **style, **look}
 
 
 def described(what: str, parts: Sequence[str]) -> Options:
@@ -170,4 +164,21 @@ def _range_text(name: str, rows: Sequence[tuple[float, float | None]]) -> str:
 
 def _mark(facts: StreamFacts, row: int, id_: StreamID, what: str) -> Options:
     name = f"{harmless(facts.groups[row].name)}, {what} {id_}"
-    return {"name": name, "value": [place(facts, id_), row]}
+    share = place(facts, id_)
+    at: float = share
+    if facts.first is not None and has_span(facts):
+        first = facts.first.id.ms
+        at = round(first + share * (facts.last_id.ms - first))
+    return {"name": name, "value": [at, row], "share": share}
+
+
+def _between_ends(facts: StreamFacts) -> Options:
+    """The axis from the tail to the head: in time, if there is any between them."""
+    if facts.first is None or not has_span(facts):
+        return {**AXIS, "type": "value", "min": 0, "max": 1, "axisLabel": {"show": False}}
+    return {
+        **TIME_AXIS,
+        "min": facts.first.id.ms,
+        "max": facts.last_id.ms,
+        "splitLine": {"show": True, "lineStyle": {"color": CHART_FAINT}},
+    }

@@ -119,14 +119,13 @@ class DashboardMetrics:
         problems = page.family("penstock_ui_problems", GAUGE, "What is wrong now, by level.")
         commands = page.family("penstock_ui_commands_total", COUNTER, "Commands sent, by kind.")
         failures = page.family("penstock_ui_failures_total", COUNTER, "Sends that found no server.")
-        now_ms = time.time_ns() // 1_000_000
         for board in self._boards:
             name = board.name
             up.add(int(not board.health.problem), server=name)
             streams.add(len(board.catalogue), server=name)
             groups.add(sum(len(one.groups) for one in board.catalogue.all_facts()), server=name)
             sweep.add(round(board.catalogue.sweep_seconds, 6), server=name)
-            levels = Counter(problem.level for problem in board.problems(now_ms))
+            levels = Counter(problem.level for problem in board.problems())
             for level in (BAD, WARN):
                 problems.add(levels[level], server=name, level=level)
             commands.add(board.server.reads, server=name, kind="read")

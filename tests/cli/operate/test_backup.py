@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tests.support.servers.penstock_server import PenstockServer, running_pensto
 from tests.support.servers.redis_server import RedisServer
 
 QUICK = ("--repl-diskless-sync-delay", "0")
+SECONDS_MAX = 60.0
 
 
 def run(*words: str) -> Result:
@@ -72,8 +74,10 @@ def test_a_backup_under_load_is_restored_after_a_kill(tmp_path: Path) -> None:
         client.xreadgroup("g", "ann", {"kept": ">"})
         producers = [Producer(server.port, f"s{number}") for number in range(2)]
         try:
+            deadline = time.monotonic() + SECONDS_MAX
             while min(producer.acknowledged for producer in producers) < 100:
-                pass
+                assert time.monotonic() < deadline, "the producers stand still"
+                time.sleep(0.01)
             before = [producer.acknowledged for producer in producers]
             result = run("backup", "--url", url_of(server.port), str(tmp_path / "b.rdb"), "--json")
         finally:

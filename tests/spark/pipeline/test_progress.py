@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from penstock.spark.pipeline.progress import (
     ProgressListener,
     counted,
     lag_or_none,
+    names_text,
     record_of,
 )
 from penstock.spark.source.offsets import Offset, Position
@@ -146,6 +148,51 @@ def test_a_server_that_is_down_or_refuses_does_not_stop_the_pipeline(penstock: B
     metrics = Metrics(place, "", "penstock:metrics")
     assert metrics.complete(given) == given
     metrics.close()
+
+
+def test_the_newest_record_is_published_when_the_server_is_back(
+    penstock: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = parse_options({**penstock.options, "stream": "x"}).place
+    metrics = Metrics(place, "", "penstock:metrics")
+    penstock.client.set("penstock:metrics", "no stream")  # as good as a server that is down
+    for output, batch in (("bronze", 1), ("silver", 1), ("bronze", 2)):
+        metrics.complete(replace(record(offset(("orders", 1))), output=output, batch=batch))
+    penstock.client.delete("penstock:metrics")
+    assert metrics.publish_unsent() == {}  # not so soon
+    monkeypatch.setattr(metrics, "_again_at", 0.0)
+    assert len(metrics.publish_unsent()) == 2
+    assert metrics.publish_unsent() == {}
+    metrics.close()
+    published = [fields for _, fields in penstock.client.xrange("penstock:metrics")]
+    assert [(one[b"output"], one[b"batch"]) for one in published] == [
+        (b"bronze", b"2"),
+        (b"silver", b"1"),
+    ]
+
+
+def test_a_start_names_its_queries(server: Broker) -> None:
+    place = parse_options({**server.options, "stream": "x"}).place
+    metrics = Metrics(place, "", "penstock:metrics")
+    metrics.publish_run("shop", "started", ["main", "by_day"])
+    metrics.publish_run("shop", "ended")
+    metrics.close()
+    (_, start), (_, end) = server.client.xrange("penstock:metrics")
+    assert start == {b"pipeline": b"shop", b"run": b"started", b"queries": b"main,by_day"}
+    assert end == {b"pipeline": b"shop", b"run": b"ended"}
+
+
+def test_names_of_streams_are_unambiguous_in_a_record(server: Broker) -> None:
+    assert names_text(["a", "b"]) == "a,b"
+    assert names_text([]) == ""
+    for odd in ("a,b", "\udcff", "[a"):
+        assert json.loads(names_text([odd, "b"])) == [odd, "b"]
+    # Bytes that are not UTF-8 must not stop the pipeline.
+    place = parse_options({**server.options, "stream": "x"}).place
+    metrics = Metrics(place, "", "penstock:metrics")
+    metrics.complete(replace(record(offset(("orders", 1))), source=names_text(["\udcff"])))
+    metrics.close()
+    assert server.client.xlen("penstock:metrics") == 1
 
 
 def test_a_listener_reports_only_the_queries_of_its_pipeline(

@@ -31,15 +31,15 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
     with (
         running_penstock(data=data) as server,
         server.client() as client,
-        Shop(client),
-        running_dashboard(f"redis://127.0.0.1:{server.port}") as found,
+        Shop(client) as open_shop,
     ):
-        yield found
+        open_shop.wait_until_steady()  # its first seconds would look like an incident
+        with running_dashboard(f"redis://127.0.0.1:{server.port}") as found:
+            yield found
 
 
-def picture(page: Any, name: str, height: int) -> None:
-    """The page at 1280 pixels."""
-    page.set_viewport_size({"width": 1280, "height": height})
+def picture(page: Any, name: str, height: int, width: int = 1280) -> None:
+    page.set_viewport_size({"width": width, "height": height})
     page.wait_for_timeout(1000 * PAINT_SECONDS)
     page.screenshot(path=IMAGES / f"{name}.png")
 
@@ -52,6 +52,9 @@ def test_pictures(shop: Dashboard, visitor: Visitor) -> None:
     visitor.goto(shop, "/groups?name=invoices")
     expect(page.locator("tbody").first).to_contain_text("audit")
     picture(page, "groups", 1120)
+    page.emulate_media(color_scheme="dark")
+    picture(page, "groups-dark", 1120)
+    page.emulate_media(color_scheme="light")
     visitor.goto(shop, "/streams?sort=-length")
     expect(page.locator("tbody")).to_contain_text("clicks")
     picture(page, "streams", 560)
@@ -66,4 +69,5 @@ def test_pictures(shop: Dashboard, visitor: Visitor) -> None:
     rate_out = page.locator(".figure").filter(has_text="Entries out")
     expect(rate_out).to_contain_text(re.compile(r"\d+/s"))
     picture(page, "overview", 900)
+    picture(page, "overview-narrow", 1000, width=390)
     assert Path(IMAGES, "overview.png").stat().st_size > 10_000

@@ -12,6 +12,7 @@ import time
 from typing import Any
 
 TICKS_PER_SECOND = 4
+STEADY_TICKS = 80
 PENDING_KEPT = 12  # entries that a group has in work
 # Entries per second of each stream, and the share of them that its groups read.
 STREAMS = {"clicks": 120, "orders": 48, "invoices": 32, "payments": 20, "checkout": 4}
@@ -38,6 +39,7 @@ class Shop:
         self._unread = {(one, group): 0.0 for one, groups in GROUPS.items() for group in groups}
         self._read = 0  # orders since the last batch of the pipeline
         self._closing = threading.Event()
+        self._steady = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> Shop:
@@ -51,6 +53,9 @@ class Shop:
     def __exit__(self, *_: object) -> None:
         self._closing.set()
         self._thread.join()
+
+    def wait_until_steady(self) -> None:
+        self._steady.wait()
 
     def _begin(self) -> None:
         """What is there before the first tick: a sensor's history, and what went wrong."""
@@ -76,6 +81,8 @@ class Shop:
                 self._owed[stream] += swing * rate / TICKS_PER_SECOND
                 self._add(stream, int(self._owed[stream]))
                 self._owed[stream] %= 1
+            if self._tick == STEADY_TICKS:
+                self._steady.set()
             if self._tick % TICKS_PER_SECOND == 0:
                 self._report(self._tick // TICKS_PER_SECOND)
 

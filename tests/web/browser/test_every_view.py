@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -49,6 +51,28 @@ HAS_MARKS = """() => [...document.querySelectorAll('.nicegui-echart')].some((one
   const series = getElement(Number(one.id.slice(1)))?.chart?.getOption()?.series ?? [];
   return series.length == 2 && series.every((marks) => marks.type == 'scatter' && marks.data.length);
 })"""
+# Texts of charts, with their boxes. Those that are clipped, as in a legend to scroll, are left out.
+TEXTS = """() => [...document.querySelectorAll('.nicegui-echart')].flatMap((one) => {
+  const chart = getElement(Number(one.id.slice(1)))?.chart;
+  const shown = chart?.getZr().storage.getDisplayList(true) ?? [];
+  return shown.filter((text) => text.type == 'tspan' && text.style.text && !text.ignore && !text.invisible
+    && !text.__clipPaths?.length).map((text) => {
+      const box = text.getBoundingRect().clone();
+      if (text.transform) box.applyTransform(text.transform);
+      return { text: text.style.text, chart: one.id, x: box.x, y: box.y, w: box.width, h: box.height };
+    });
+})"""
+HAS_LABELS = f"() => ({TEXTS})().length > 2"
+OVERLAPS = f"""() => {{
+  const texts = ({TEXTS})(), found = [];
+  texts.forEach((a, at) => texts.slice(at + 1).forEach((b) => {{
+    const wide = Math.min(a.x + a.w, b.x + b.w) - Math.max(a.x, b.x);
+    const high = Math.min(a.y + a.h, b.y + b.h) - Math.max(a.y, b.y);
+    if (a.chart == b.chart && wide > 1 && high > 2) found.push([a.text, b.text]);
+  }}));
+  return found;
+}}"""
+PAINT_SECONDS_MAX = 30.0
 NEAR = 24  # of a colour's three channels together; the edges of lines are blended
 
 
@@ -149,9 +173,7 @@ def test_lines_of_charts_have_contrast(
     expect(chart.locator("canvas")).to_be_visible()
     page.wait_for_function("() => document.querySelector('.view').innerText.includes('g2')")
     page.wait_for_function(HAS_LINES)
-    page.wait_for_timeout(300)  # the pixels of a canvas cannot be waited for
-    shown = colours_of(page, chart)
-    check_is_drawn(shown, colours.CHART_SERIES[:3], is_dark(page))
+    wait_until_drawn(page, chart, colours.CHART_SERIES[:3])
 
 
 def test_marks_of_positions_have_contrast(
@@ -167,8 +189,7 @@ def test_marks_of_positions_have_contrast(
     chart = page.locator(".card").filter(has=page.get_by_role("heading", name="Positions"))
     chart.scroll_into_view_if_needed()
     page.wait_for_function(HAS_MARKS)
-    page.wait_for_timeout(300)  # the pixels of a canvas cannot be waited for
-    check_is_drawn(colours_of(page, chart), colours.CHART_SERIES[:2], is_dark(page))
+    wait_until_drawn(page, chart, colours.CHART_SERIES[:2])
 
 
 def test_lines_of_pipelines_have_contrast(
@@ -187,27 +208,89 @@ def test_lines_of_pipelines_have_contrast(
     chart = page.locator(".card").filter(has=page.get_by_role("heading", name="Rows per second"))
     chart.scroll_into_view_if_needed()
     page.wait_for_function(HAS_LINES)
-    page.wait_for_timeout(300)  # the pixels of a canvas cannot be waited for
-    check_is_drawn(colours_of(page, chart), colours.CHART_SERIES[:3], is_dark(page))
+    wait_until_drawn(page, chart, colours.CHART_SERIES[:3])
 
 
 def test_lines_of_the_tree_have_contrast(dashboard: Dashboard, looker: Visitor) -> None:
     page = looker.goto(dashboard, "/structure?name=orders")
     tree = page.get_by_role("group", name="radix tree")
     expect(tree.locator("canvas")).to_be_visible()
-    page.wait_for_timeout(500)  # until the canvas is painted
-    shown = colours_of(page, tree)
-    check_is_drawn(shown, [colours.CHART_EDGE], is_dark(page))
+    wait_until_drawn(page, tree, [colours.CHART_EDGE])
 
 
-def check_is_drawn(shown: list[str], wanted: Any, dark: bool) -> None:
-    """Each colour is on the screen, with enough contrast to the background there."""
-    ground = shown[0]
-    for colour in wanted:
-        expected = colours.turned(colour) if dark else colour
-        near = [one for one in shown if distance(one, expected) <= NEAR]
-        assert near, f"{expected} is not among {shown[:20]}"
-        assert contrast(near[0], ground) >= GRAPHICS_MIN
+def wait_until_drawn(page: Any, element: Any, wanted: Sequence[str]) -> None:
+    """Wait until each colour is on the screen, with enough contrast to the background there.
+
+    Nothing tells when a canvas is painted, so its pixels are read again and again.
+    """
+    expected = [colours.turned(one) if is_dark(page) else one for one in wanted]
+    deadline = time.monotonic() + PAINT_SECONDS_MAX
+    while True:
+        shown = colours_of(page, element)
+        near = [[one for one in shown if distance(one, colour) <= NEAR] for colour in expected]
+        if all(near):
+            break
+        assert time.monotonic() < deadline, f"{expected} are not among {shown[:20]}"
+    for found in near:
+        assert contrast(found[0], shown[0]) >= GRAPHICS_MIN
+
+
+@pytest.mark.parametrize("path", ["/groups?name=orders", "/pipeline", "/structure?name=orders"])
+def test_labels_of_charts_do_not_overlap(dashboard: Dashboard, looker: Visitor, path: str) -> None:
+    page = looker.goto(dashboard, path)
+    expect(page.locator(".view")).to_contain_text(VIEWS.get(path, ""))
+    page.wait_for_function(HAS_LABELS)
+    assert page.evaluate(OVERLAPS) == []
+
+
+def test_dialogs_are_accessible_and_fit(
+    writing_dashboard: Dashboard, looker: Visitor, filled: PenstockServer
+) -> None:
+    with filled.client() as client:
+        client.delete("opened")
+        client.xadd("opened", {"sku": "A1", "body": '{"a": [1, 2]}', "raw": b"\x00"}, id="1-0")
+    page = looker.goto(writing_dashboard, "/stream?name=opened")
+    # Quasar gives the text of a button the z-index 0. axe then looks for its background behind the dialog.
+    page.add_style_tag(content=".q-btn__content { z-index: auto !important }")
+
+    def check(title: str) -> None:
+        expect(page.get_by_role("dialog")).to_have_count(1)
+        expect(page.get_by_role("dialog", name=title)).to_be_visible()
+        assert_fits(page)
+        check_with_axe(page)
+
+    page.get_by_role("button", name="1-0").click()
+    check("Entry 1-0")
+    page.get_by_role("button", name="Edit and resend").click()
+    check("Edit and resend")
+    page.get_by_role("button", name="Preview").click()
+    check("Resend the entry")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    for button in ("Add an entry", "Trim", "Export", "Columns"):
+        page.get_by_role("button", name=button).click()
+        check(button)
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_long_texts_in_cards_end_in_an_ellipsis(
+    dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
+) -> None:
+    with filled.client() as client:
+        client.delete("long")
+        client.xadd("long", {"n": 1})
+        client.xgroup_create("long", "group" * 100, id="0")
+    visitor.page.set_viewport_size({"width": 390, "height": 900})
+    page = visitor.goto(dashboard, "/groups?name=long")
+    link = page.get_by_role("table", name="groups", exact=True).get_by_role("link")
+    expect(link).to_be_visible()
+    cell = link.locator("xpath=..")
+    height, whole, clamp = cell.evaluate(
+        "(cell) => [cell.clientHeight, cell.scrollHeight, getComputedStyle(cell).webkitLineClamp]"
+    )
+    assert height < 100 < whole
+    assert clamp != "none"
 
 
 def test_the_help_lists_the_keys_of_the_page(dashboard: Dashboard, looker: Visitor) -> None:

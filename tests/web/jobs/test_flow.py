@@ -53,7 +53,7 @@ def test_outputs_belong_to_the_query_that_wrote_them() -> None:
         )
     ]
     (flow,) = flows_of(reported(named), NOW_MS)
-    assert flow.sources == ("orders", "more")
+    assert flow.sources == (b"orders", b"more")
     assert shape(flow) == {
         "main": ["bronze", "silver", "reject", "table"],
         "by_minute": ["by_minute", "by_minute.stream"],

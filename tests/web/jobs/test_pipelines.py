@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from penstock.client.replies import Entry
 from penstock.core.stream_id import StreamID
 from penstock.web.jobs.flow import flows_of
@@ -10,9 +12,11 @@ from penstock.web.jobs.pipelines import (
     QUIET_MS,
     RECENT_BATCHES,
     PipelineBatch,
+    PipelineFailure,
     PipelineReports,
     Rejects,
     parse_batch_or_none,
+    parse_report_or_none,
     reason_of,
     reject_streams,
     rejects_of,
@@ -139,6 +143,57 @@ def test_a_run_that_was_ended_is_not_quiet(live: Live) -> None:
     assert state() == "ended"
     live.client.xadd("penstock:metrics", {"pipeline": "shop", "run": "started"})
     assert state() == "quiet"
+
+
+def test_a_failure_is_over_when_a_later_run_ends(live: Live) -> None:
+    live.client.xadd("penstock:metrics", {"pipeline": "a", "output": "silver", "error": "no disk"})
+    (failure,) = live.ask(reports_of).failures
+    assert failure.restarted_ms is None
+    live.client.xadd("penstock:metrics", {"pipeline": "a", "run": "started"})
+    (failure,) = live.ask(reports_of).failures
+    assert failure.restarted_ms is not None
+    live.client.xadd("penstock:metrics", {"pipeline": "a", "run": "ended"})  # or by hand
+    assert live.ask(reports_of).failures == []
+
+
+def test_outputs_that_were_removed_are_left_out(live: Live) -> None:
+    ms = itertools.count(1)
+
+    def add(fields: dict[str, object]) -> None:
+        fields |= {"pipeline": "shop"}
+        live.client.xadd("penstock:metrics", fields, id=f"{next(ms)}-0")
+
+    def told(output: str, query: str, batch: int) -> None:
+        add({"output": output, "query": query, "batch": batch, "rows": 1})
+
+    def outputs() -> list[str]:
+        return [output.output for output in live.ask(reports_of).outputs]
+
+    for output, query in (("bronze", "main"), ("reject", "main"), ("by_day", "by_day")):
+        told(output, query, 5)
+    add({"run": "started", "queries": "main"})
+    assert outputs() == ["bronze", "reject"]
+    told("bronze", "main", 6)
+    assert outputs() == ["bronze", "reject"]  # it may report in a moment
+    told("bronze", "main", 7)
+    assert outputs() == ["bronze"]
+    add({"run": "ended"})
+    assert outputs() == ["bronze"]
+
+
+def test_long_texts_of_reports_are_cut() -> None:
+    long = b"x" * 100_000
+    fields = [(name, long) for name in (b"pipeline", b"output", b"error", b"source", b"query")]
+    failure = parse_report_or_none(Entry(StreamID(1, 0), fields))
+    assert isinstance(failure, PipelineFailure)
+    assert len(failure.pipeline) < 300
+    assert len(failure.error) < 1100
+    batch = parse_report_or_none(
+        Entry(StreamID(1, 0), [*fields[:2], *fields[3:], (b"batch", b"1")])
+    )
+    assert isinstance(batch, PipelineBatch)
+    assert len(batch.output) + len(batch.query) < 600
+    assert batch.source == ""  # half of a list of names would be another one
 
 
 def test_without_pipelines_there_are_no_outputs(live: Live) -> None:

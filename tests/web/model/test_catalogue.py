@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from penstock.web.model import catalogue as module
+from penstock.web.model import rates
 from penstock.web.model.catalogue import StreamCatalogue, names_of
 from penstock.web.model.history import GroupHistory
 from penstock.web.server.asking import ServerClient
@@ -95,7 +98,10 @@ def test_facts_match_the_server(live: Live) -> None:
     assert (group.name, group.pending, str(group.last_id)) == (b"g", 1, "1-0")
 
 
-def test_the_rate_out_counts_the_groups_that_are_known(live: Live) -> None:
+def test_the_rate_out_counts_the_groups_that_are_known(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rates, "GAP_SECONDS_MIN", 1e-9)
     for group in ("reading", "unread"):
         live.client.xgroup_create("s", group, id="0", mkstream=True)
 

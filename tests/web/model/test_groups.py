@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import pytest
+
 from penstock.client.xinfo import ConsumerInfo, GroupInfo
 from penstock.core.stream_id import StreamID
 from penstock.web.charts import history as history_chart
 from penstock.web.charts import timeline
+from penstock.web.model import groups
 from penstock.web.model.facts import StreamFacts, one_stream
 from penstock.web.model.groups import (
     CONSUMERS_SHOWN_MAX,
     DEAD_IDLE_MS,
     Holder,
+    OldestPending,
     busiest,
     consumer_state,
     consumers_of,
     foremost,
     free_text,
     holders,
+    matching,
     oldest_pending,
     pending_of,
 )
@@ -29,21 +34,21 @@ from tests.web.conftest import Live
 def held(live: Live) -> tuple[StreamFacts, list[Holder]]:
     async def run(server: ServerClient) -> tuple[StreamFacts, list[Holder]]:
         facts = await one_stream(server, b"s")
-        return facts, holders(facts, await oldest_pending(server, facts))
+        return facts, holders(facts, (await oldest_pending(server, facts)).entries)
 
     return live.ask(run)
 
 
 def test_of_many_groups_those_with_the_largest_lags_are_shown() -> None:
     lags = [3, None, 7, 0, 7]
-    groups = [
+    known = [
         GroupInfo(f"g{number}".encode(), 1, 5 - number, StreamID(1, 0), 1, lag)
         for number, lag in enumerate(lags)
     ]
-    assert busiest(groups, "", 5) == groups
-    assert [one.name for one in busiest(groups, "", 2)] == [b"g2", b"g4"]
-    assert [one.name for one in busiest(groups, "", 4)] == [b"g0", b"g1", b"g2", b"g4"]
-    assert [one.name for one in busiest(groups, "G3", 2)] == [b"g3"]
+    assert busiest(known, 5) == known
+    assert [one.name for one in busiest(known, 2)] == [b"g1", b"g2"]  # an unknown one may be large
+    assert [one.name for one in busiest(known, 4)] == [b"g0", b"g1", b"g2", b"g4"]
+    assert [one.name for one in matching(known, "G3")] == [b"g3"]
 
 
 def stream(live: Live, count: int = 10) -> None:
@@ -65,6 +70,55 @@ def test_the_group_that_needs_the_oldest_entry_blocks_trimming(live: Live) -> No
     assert "to ann, last" in found[0].reason
     assert "8 pending in total" in found[0].reason
     assert free_text(facts, found).startswith("Entries before 3-0 ")
+
+
+def crowd(live: Live, count: int) -> None:
+    """Groups with two pending entries each, and a last one with only the oldest entry."""
+    stream(live)
+    pipeline = live.client.pipeline(transaction=False)
+    for number in range(count):
+        pipeline.xgroup_create("s", f"g{number}", id="8-0")
+        pipeline.xreadgroup(f"g{number}", "ann", {"s": ">"})
+    pipeline.xgroup_create("s", "stuck", id="1-0")
+    pipeline.xreadgroup("stuck", "ann", {"s": ">"}, count=1)
+    pipeline.execute_command("XGROUP", "SETID", "s", "stuck", "$")
+    pipeline.execute()
+
+
+def test_of_very_many_groups_all_are_asked_for_their_oldest_entry(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(groups, "GROUPS_ASKED_AT_ONCE", 10)
+    crowd(live, 25)
+    facts, found = held(live)
+    assert (found[0].group, str(found[0].id), len(found)) == (b"stuck", "2-0", 26)
+    assert free_text(facts, found).startswith("Entries before 2-0 ")
+
+
+def test_without_all_pending_entries_nothing_is_said_about_trimming(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(groups, "GROUPS_ASKED_AT_ONCE", 10)
+    monkeypatch.setattr(groups, "GROUPS_ASKED_MAX", 15)
+    crowd(live, 25)
+
+    def asked(*shown: bytes) -> tuple[StreamFacts, OldestPending]:
+        async def run(server: ServerClient) -> tuple[StreamFacts, OldestPending]:
+            facts = await one_stream(server, b"s")
+            return facts, await oldest_pending(server, facts, shown)
+
+        return live.ask(run)
+
+    facts, oldest = asked()
+    assert (len(oldest.entries), oldest.unknown, b"stuck" in oldest.entries) == (15, 11, False)
+    text = free_text(facts, holders(facts, oldest.entries), oldest.unknown)
+    assert text.startswith("It is unknown what can be trimmed")
+    assert b"stuck" in asked(b"stuck")[1].entries  # a group on the screen has its mark
+    # That a group needs the oldest entry is certain.
+    live.client.xgroup_create("s", "slow", id="0")
+    facts = live.ask(lambda server: one_stream(server, b"s"))
+    text = free_text(facts, holders(facts, oldest.entries), oldest.unknown)
+    assert "still needs the oldest entry" in text
 
 
 def test_a_group_that_has_read_everything_blocks_nothing(live: Live) -> None:
@@ -123,7 +177,7 @@ def test_a_position_is_between_tail_and_head(live: Live) -> None:
     live.client.xgroup_create("s", "g", id="6-0")
     facts, _ = held(live)
     (mark,) = timeline(facts, {})["series"][0]["data"]
-    assert mark == {"name": "g, position 6-0", "value": [0.5, 0]}
+    assert mark == {"name": "g, position 6-0", "value": [6, 0], "share": 0.5}
 
 
 def test_history_is_bounded_and_forgets_deleted_groups(live: Live) -> None:

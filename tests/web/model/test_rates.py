@@ -25,6 +25,15 @@ def test_a_rate_is_the_difference_of_two_counters() -> None:
     assert (meter.rate_in, meter.rate_out) == (100.0, 0.0)
 
 
+def test_two_looks_in_one_moment_are_one_sample() -> None:
+    meter = Meter()
+    meter.note(1.0, 100, {})
+    meter.note(1.01, 150, {})  # a burst: 5,000 in a second
+    assert meter.rate_in is None
+    meter.note(2.0, 200, {})
+    assert meter.rate_in == 100.0
+
+
 def test_a_counter_that_fell_has_no_rate() -> None:
     meter = Meter()
     meter.note(1.0, 100, {})

@@ -11,8 +11,9 @@ from penstock.web.http.time_range import parse_range
 from penstock.web.model.catalogue import StreamCatalogue
 from penstock.web.model.history import GroupHistory, Sample
 from penstock.web.server.asking import ServerClient
-from penstock.web.watch.archive import FILE_NAME, STEPS, ArchiveError, HistoryArchive
+from penstock.web.watch.archive import FILE_NAME, STEPS, ArchiveError, HistoryArchive, Point
 from penstock.web.watch.figures import ServerFigures
+from penstock.web.watch.pipeline_watch import PipelineWatch
 from penstock.web.watch.recorder import Recorder
 from tests.web.conftest import Live
 
@@ -74,7 +75,9 @@ def test_a_recorder_writes_groups_and_figures(tmp_path: Path, stream_of_ten: Liv
         await catalogue.sweep()
         figures = ServerFigures(server, catalogue)
         await figures.look()
-        recorder = Recorder(HistoryArchive(tmp_path, server.name), catalogue, figures, recent)
+        archive = HistoryArchive(tmp_path, server.name)
+        pipelines = PipelineWatch(server, catalogue)
+        recorder = Recorder(archive, catalogue, figures, recent, pipelines)
         await recorder.write(time.time())
         assert recorder.problem == ""
         kept = await recorder.samples(b"s", [b"g"], 3600)
@@ -89,6 +92,41 @@ def test_a_recorder_writes_groups_and_figures(tmp_path: Path, stream_of_ten: Liv
     assert values == [4]
     assert [(one.lag, one.pending) for one in kept] == [(6, 4)]
     assert [(one.lag, one.pending) for one in fresh] == [(6, 4)]
+
+
+def test_a_recorder_keeps_the_batches_of_pipelines(tmp_path: Path, live: Live) -> None:
+    """The stream of reports may keep them for minutes only."""
+    now = time.time()
+
+    def report(batch: int, rate: float) -> None:
+        told = {"pipeline": "shop", "output": "silver", "query": "main", "batch": batch}
+        live.client.xadd("penstock:metrics", told | {"rows_per_second": rate, "lag": 5})
+
+    async def record(server: ServerClient) -> dict[str, list[Point]]:
+        catalogue = StreamCatalogue(server, GroupHistory())
+        watch = PipelineWatch(server, catalogue)
+        figures = ServerFigures(server, catalogue)
+        archive = HistoryArchive(tmp_path, "server")
+        recorder = Recorder(archive, catalogue, figures, GroupHistory(), watch)
+        for place, rates in enumerate([(10.0,), (20.0, 40.0), ()]):
+            for rate in rates:
+                report(place, rate)
+            await watch.look()
+            watch.recent = watch.reports(await server.now_ms())
+            await recorder.write(now - 600 + 10 * place)
+        assert await recorder.batches("shop", "main", 0, now) == {}
+        assert await recorder.batches("shop", "main", 3600, now - 3600) == {}
+        found = await recorder.batches("shop", "main", 3600, now)
+        recorder.close()
+        return found
+
+    found = live.ask(record)
+    assert [value for _, value in found["rows_per_second"]] == [
+        10,
+        30,
+    ]  # and nothing without a batch
+    assert [value for _, value in found["lag"]] == [5, 5]
+    assert found["seconds"] == []
 
 
 @pytest.mark.parametrize(

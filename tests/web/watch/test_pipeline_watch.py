@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from penstock.core.stream_id import StreamID
@@ -68,8 +70,47 @@ def test_a_pipeline_that_was_ended_or_failed_does_not_stand_still(
     live.client.xadd("penstock:metrics", {"pipeline": "shop"} | ended)
     assert silent_after(live, 0, 9 * MINUTE_MS) == [[], []]
     live.client.xadd("penstock:metrics", {"pipeline": "shop", "run": "started"})
-    found = silent_after(live, 0, 9 * MINUTE_MS)
-    assert bool(found[1]) == ("run" in ended)  # a failure counts until the next batch
+    assert [bool(found) for found in silent_after(live, 0, 9 * MINUTE_MS)] == [False, True]
+
+
+def started(live: Live, *queries: str) -> None:
+    told = {"pipeline": "shop", "run": "started", "queries": ",".join(queries)}
+    live.client.xadd("penstock:metrics", told)
+
+
+def test_a_query_that_was_removed_does_not_stand_still(live: Live) -> None:
+    live.client.xadd("orders", {"n": 1})
+    for query in ("main", "by_day"):
+        batch(live, 1, query=query, output=query)
+    live.client.xadd("orders", {"n": 2})
+    assert len(silent_after(live, 0, 9 * MINUTE_MS)[1]) == 2
+    started(live, "main")
+    batch(live, 2, output="main")
+    assert silent_after(live, 0, 40 * MINUTE_MS) == [[], []]
+    live.client.xadd("orders", {"n": 3})
+    assert len(silent_after(live, 0, 9 * MINUTE_MS)[1]) == 1  # the query that is still there
+
+
+def test_an_output_that_was_removed_from_a_query_does_not_stand_still(live: Live) -> None:
+    live.client.xadd("orders", {"n": 1})
+    batch(live, 1, output="bronze")
+    batch(live, 1, output="reject")
+    live.client.xadd("orders", {"n": 2})
+    batch(live, 2, output="bronze")
+    assert silent_after(live, 0, 40 * MINUTE_MS) == [[], []]  # also without a start
+
+
+def test_names_with_commas_or_odd_bytes_are_watched(live: Live) -> None:
+    for stream in (b"a,b", b"\xff", b"["):
+        live.client.delete("penstock:metrics")
+        live.client.xadd(stream, {"n": 1})
+        last = live.client.xinfo_stream(stream)["last-generated-id"].decode()
+        source = json.dumps([stream.decode("utf-8", "surrogateescape")])
+        live.client.xadd("orders", {"n": 1})
+        batch(live, 1, source=source, ends=last)
+        assert silent_after(live, 0, 9 * MINUTE_MS) == [[], []]
+        live.client.xadd(stream, {"n": 2})
+        assert silent_after(live, 0, 9 * MINUTE_MS) == [[], [9 * MINUTE_MS]], stream
 
 
 def test_a_pipeline_that_is_gone_for_a_week_is_not_missed(live: Live) -> None:
@@ -80,14 +121,17 @@ def test_a_pipeline_that_is_gone_for_a_week_is_not_missed(live: Live) -> None:
 
 
 def test_reports_of_older_versions_and_odd_ones_say_nothing() -> None:
-    def ends(source: str, ends: str) -> list[tuple[str, StreamID]]:
+    def ends(source: str, ends: str) -> list[tuple[bytes, StreamID]]:
         told = PipelineBatch("p", "o", 1, 1, 1, None, None, None, None, source=source, ends=ends)
         return ends_of(told)
 
     assert ends("orders", "") == []
     assert ends("a,b", "1-0") == []
     assert ends("a", "no id") == []
-    assert ends("a,b", "1-0,2-5") == [("a", StreamID(1, 0)), ("b", StreamID(2, 5))]
+    assert ends("a,b", "1-0,2-5") == [(b"a", StreamID(1, 0)), (b"b", StreamID(2, 5))]
+    assert ends('["a,b"]', "1-0") == [(b"a,b", StreamID(1, 0))]
+    for odd in ("[", "[1]", '["\\ud800"]', "[" * 3000):
+        assert ends(odd, "1-0") == []
 
 
 def test_a_look_reads_only_what_is_new(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,9 +156,20 @@ def test_a_pipeline_that_failed_is_found() -> None:
     assert found(pipelines=PipelineReports([], [old])) == []
 
 
+@pytest.mark.parametrize(("minutes", "levels"), [(4, [BAD]), (6, [WARN]), (61, [])])
+def test_a_failed_pipeline_that_was_started_again_is_a_note_and_then_nothing(
+    minutes: int, levels: list[str]
+) -> None:
+    restarted_ms = NOW_MS - 60_000 * minutes
+    failure = PipelineFailure("shop", "silver", restarted_ms - 60_000, "disk full", restarted_ms)
+    problems = found(pipelines=PipelineReports([], [failure]))
+    assert [one.level for one in problems] == levels
+    assert all(f"disk full (started again {minutes}m ago" in one.detail for one in problems)
+
+
 @pytest.mark.parametrize(("minutes", "levels"), [(4, []), (6, [WARN]), (31, [BAD])])
 def test_a_pipeline_that_stands_still_is_found(minutes: int, levels: list[str]) -> None:
-    problems = found(still=(StillQuery("shop", "main", "orders", minutes * 60_000),))
+    problems = found(still=(StillQuery("shop", "main", b"orders", minutes * 60_000),))
     assert [one.level for one in problems] == levels
     assert all("Entries of orders have waited" in one.detail for one in problems)
 

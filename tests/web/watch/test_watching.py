@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pytest
 
+from penstock.client.replies import Entry
+from penstock.core.stream_id import StreamID
+from penstock.web.board import Board, Settings
 from penstock.web.model.catalogue import StreamCatalogue
+from penstock.web.model.facts import StreamFacts
 from penstock.web.model.history import GroupHistory
 from penstock.web.server.asking import ServerClient
 from penstock.web.server.health import ServerHealth
+from penstock.web.server.named import NamedServer
 from penstock.web.watch import group_watch
 from penstock.web.watch.figures import ReplicasSeen, ServerFigures
 from penstock.web.watch.group_watch import GroupWatch, WatchedGroup
 from penstock.web.watch.info import parse_info
+from tests.support.servers.hostile_server import hostile
 from tests.support.servers.loops import run_apart
 from tests.support.servers.penstock_server import running_penstock
 from tests.support.servers.redis_server import free_port
@@ -93,6 +100,27 @@ def test_a_server_that_is_down_is_known() -> None:
         return health.problem
 
     assert run_apart(look()).startswith(f"cannot reach 127.0.0.1:{port}")
+
+
+def test_problems_are_judged_by_the_clock_of_the_server() -> None:
+    """The clock of the dashboard may be an hour behind, and nobody asks the server for its time."""
+    seconds = int(time.time()) + 3600
+    entry = Entry(StreamID(1000 * seconds, 0), [])
+    busy = StreamFacts(b"s", 1, 1, entry.id, entry, entry, 1, None, 1, 1, ())
+
+    async def look(url: str) -> list[list[str]]:
+        named = NamedServer("ahead", url)
+        board = Board(Settings((named,)), named)
+        board.catalogue.note_now(busy)
+        found = [[one.what for one in board.problems()]]
+        await board.health.look()
+        found.append([one.what for one in board.problems()])
+        await board.server.close()
+        return found
+
+    with hostile(b"", answers=b"*2\r\n$10\r\n%d\r\n$1\r\n0\r\n" % seconds) as server:
+        found = run_apart(look(server.url))
+    assert found == [["Last id in the future"], []]
 
 
 def test_a_server_that_answers_is_well(live: Live) -> None:

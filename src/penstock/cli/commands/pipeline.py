@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -176,6 +177,7 @@ def run(
     pipeline = _load(file, json, offline=False)
     settings = _settings(conf or [])
     from penstock.spark.pipeline.definition.file import PipelineFileError
+    from penstock.spark.pipeline.outputs import queries_of
     from penstock.spark.pipeline.run import (
         PipelineFailed,
         rebuild_pipeline,
@@ -202,7 +204,10 @@ def run(
                         served.waits_for = "the tables are computed from the archive"
                     rebuild_pipeline(pipeline, spark, display.note, stop)
                 if served is not None:
-                    served.waits_for = ""
+                    queries = queries_of(pipeline)
+                    served.begin(
+                        {one.name: query.name for query in queries for one in query.outputs}
+                    )
                 summary = run_pipeline(pipeline, spark, once, take, stop)
         except PipelineFileError as error:
             _refuse(error.problems, json)
@@ -334,12 +339,16 @@ def _metrics(pipeline: Pipeline, port: int | None, bind: str) -> Iterator[Pipeli
     if port is None:
         yield None
         return
-    from penstock.cli.pipeline_metrics import PipelineMetrics
+    from penstock.cli.pipeline_metrics import LagWatch, PipelineMetrics
+    from penstock.spark.connection import QUICK
     from penstock.spark.pipeline.progress import Metrics
+    from penstock.spark.source.options import parse_options
 
+    options = parse_options(pipeline.source.options)
+    server = Metrics(options.place, "", "", QUICK)
+    lags = LagWatch(server.lag_or_none, partial(server.end_or_none, options), server.close)
     try:
-        lag_of = Metrics(pipeline.source.place, "", "").lag_or_none
-        made = PipelineMetrics(pipeline.name, port, bind, lag_of)
+        made = PipelineMetrics(pipeline.name, port, bind, lags)
     except ConfigError as error:
         raise Failure(str(error)) from None
     with made:

@@ -53,7 +53,7 @@ async def metrics_pieces(server: Server, timings: Timings, streams_max: int) -> 
     if not server.state & LOADING:  # another thread changes the keys until then
         await add_streams(page, server, streams_max, pace)
     pieces = []
-    for piece in page.pieces():
+    for piece in page.take_pieces():
         pieces.append(piece.encode(errors="replace"))
         await pace.rest()
     return pieces

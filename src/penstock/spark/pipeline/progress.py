@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -31,9 +31,12 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryProgress,
 )
 
-from penstock.spark.connection import Servers, StreamName, stream_of
+from penstock.errors import PenstockError
+from penstock.spark.connection import PATIENT, Limits, Servers, StreamName, stream_of
 from penstock.spark.place import Place
+from penstock.spark.source.bounds import streams_of
 from penstock.spark.source.offsets import Offset, OffsetError, parse_offset
+from penstock.spark.source.options import SourceOptions
 from penstock.spark.source.stream_state import state_of
 
 log = logging.getLogger(__name__)
@@ -53,8 +56,8 @@ class BatchRecord:
     """One batch. `lag`: entries after its end when it started. `late`: groups dropped after the watermark.
 
     `duplicates`: rows that [dedup] left out of silver.
-    `query` is the query that wrote the output, and `source` its streams, separated by commas. `ends` are the
-    last ids that were read from these streams.
+    `query` is the query that wrote the output, and `source` its streams (`names_text`). `ends` are the last
+    ids that were read from these streams, separated by commas.
     """
 
     pipeline: str
@@ -147,10 +150,25 @@ def record_of(pipeline: str, output: str, progress: StreamingQueryProgress) -> B
         lag=lag_or_none(end, _offset_or_none(source.latestOffset)),
         late=sum(one.numRowsDroppedByWatermark for one in progress.stateOperators),
         query=output,
-        source=",".join(name for name, _ in streams),
+        source=names_text([name for name, _ in streams]),
         ends=",".join(str(at.id) for _, at in streams),
         end=end,
     )
+
+
+def names_text(names: list[str]) -> str:
+    """Names separated by commas, or a JSON array if a name has a comma or is not UTF-8."""
+    text = ",".join(names)
+    is_plain = text.count(",") < max(len(names), 1) and not text.startswith("[")
+    return text if is_plain and _is_utf8(text) else json.dumps(names)
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def lag_or_none(end: Offset | None, latest: Offset | None) -> int | None:
@@ -177,27 +195,38 @@ def _offset_or_none(text: str | None) -> Offset | None:
 class Metrics:
     """Adds the pending entries to records, and publishes records to a stream.
 
-    A failure never stops the pipeline: the step is skipped and tried again after RETRY_SECONDS.
+    A failure never stops the pipeline: the step is tried again after RETRY_SECONDS. Of the records that could
+    not be published, the newest of each output is kept: without it, the dashboard would not know that its
+    entries were read.
     """
 
-    def __init__(self, place: Place, group: str, stream: str) -> None:
+    def __init__(self, place: Place, group: str, stream: str, limits: Limits = PATIENT) -> None:
         self._place = place
         self._group = group
         self._stream = stream
-        self._servers = Servers(place)
+        self._servers = Servers(place, limits)
+        self._unsent: dict[tuple[str, str], BatchRecord] = {}
         self._again_at = 0.0
 
     def complete(self, record: BatchRecord) -> BatchRecord:
         """Add the group's pending entries to a record, and publish it."""
+        self._unsent[record.pipeline, record.output] = record
+        return self.publish_unsent().get((record.pipeline, record.output), record)
+
+    def publish_unsent(self) -> dict[tuple[str, str], BatchRecord]:
+        """Publish the newest records that are not published yet. Returns them, completed."""
+        found: dict[tuple[str, str], BatchRecord] = {}
         if time.monotonic() < self._again_at:
-            return record
+            return found
         try:
-            record = replace(record, pending=self.pending_or_none(record.end))
-            self._publish(record)
+            for key, record in list(self._unsent.items()):
+                found[key] = replace(record, pending=self.pending_or_none(record.end))
+                self._publish(found[key])
+                del self._unsent[key]
         except (redis.RedisError, OSError, LookupError) as error:
             log.warning("metrics: %s", error)
             self._again_at = time.monotonic() + RETRY_SECONDS
-        return record
+        return found
 
     def publish_failure(self, pipeline: str, output: str, error: str) -> None:
         """Publish that a pipeline was stopped by an error. The dashboard shows it until the next batch."""
@@ -205,9 +234,12 @@ class Metrics:
             ["pipeline", pipeline, "output", output, "error", error[:ERROR_LENGTH_MAX]]
         )
 
-    def publish_run(self, pipeline: str, what: Literal["started", "ended"]) -> None:
-        """Publish that a run starts or ends. The dashboard then knows whether batches should come."""
-        self._try_to_add(["pipeline", pipeline, "run", what])
+    def publish_run(
+        self, pipeline: str, what: Literal["started", "ended"], queries: Collection[str] = ()
+    ) -> None:
+        """Publish that a run starts or ends. The dashboard then knows which batches should come."""
+        named = ["queries", ",".join(queries)] if queries else []
+        self._try_to_add(["pipeline", pipeline, "run", what, *named])
 
     def _try_to_add(self, words: list[str]) -> None:
         try:
@@ -235,10 +267,19 @@ class Metrics:
             return None
         try:
             streams = {name: stream_of(self._place, name) for name in offset.streams}
-            ends = {name: state_of(self._servers, one).end for name, one in streams.items()}
-        except (redis.RedisError, OSError, LookupError):
+            return lag_or_none(offset, self._end_of(streams))
+        except (redis.RedisError, PenstockError, OSError, LookupError):
             return None
-        return lag_or_none(offset, Offset(ends))
+
+    def end_or_none(self, options: SourceOptions) -> Offset | None:
+        """The end of all streams of a source now."""
+        try:
+            return self._end_of(streams_of(self._servers, options))
+        except (redis.RedisError, PenstockError, OSError, LookupError):
+            return None
+
+    def _end_of(self, streams: Mapping[str, StreamName]) -> Offset:
+        return Offset({name: state_of(self._servers, one).end for name, one in streams.items()})
 
     def close(self) -> None:
         """Close the connections."""

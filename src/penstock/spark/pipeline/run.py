@@ -237,7 +237,7 @@ class _Run:
         history.outputs = self._summary.outputs
         listener = ProgressListener(self._pipeline.name, self._inbox.put, self._inbox.put)
         self._spark.streams.addListener(listener)
-        self._metrics.publish_run(self._pipeline.name, "started")
+        self._metrics.publish_run(self._pipeline.name, "started", self._all)
         try:
             self._wait(stop, history)
             self._metrics.publish_run(self._pipeline.name, "ended")
@@ -288,6 +288,7 @@ class _Run:
                 report = self._inbox.get(timeout=LOOK_SECONDS)
             except queue.Empty:
                 report = self._unreported_or_none(running)
+                self._metrics.publish_unsent()
             if isinstance(report, BatchRecord):
                 self._note(report)
             elif report is not None and not self._restarted(report):

@@ -47,7 +47,7 @@ DRAWN = ("edge", "focus", "spark", "warning", "gone", "fine")
 WRITES, UNREACHABLE, DONE, APPLY, NOTICE = "#994000", "#b71c1c", "#17692a", "#c10015", "#323c48"
 ON_BAR = "#ffffff"
 
-CHART_TEXT, CHART_LINK, CHART_EDGE, CHART_FAINT = "#4f5966", "#1565c0", "#66717f", "#dde2e8"
+CHART_TEXT, CHART_LINK, CHART_EDGE, CHART_FAINT = "#4f5966", "#1565c0", "#66717f", "#cdd4dc"
 # The lines of a chart, in this order. They also differ by their dashes.
 CHART_SERIES = ("#1f6fd0", "#b85c00", "#00857a", "#b03a9a", "#6f7d00", "#c8323c")
 CHART_TURN = "invert(1) hue-rotate(180deg)"

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from penstock.web.design.colours import heat_css, theme_css
-from penstock.web.design.scale import NARROW, scale_css
-
-MONO = 'ui-monospace, "DejaVu Sans Mono", monospace'
+from penstock.web.design.scale import FONT, MONO, NARROW, scale_css
 
 _TEXT = f"""
 body {{ font-size: var(--t2); line-height: 1.45; }}
@@ -173,13 +171,14 @@ _NARROW = f"""
     position: relative; }}
   .table tbody tr:first-child {{ border-top: 0; }}
   .table td {{ padding: 0; border: 0; text-align: left; white-space: normal; overflow-wrap: anywhere; }}
-  .table td:not(.wrap) {{ max-width: none; max-height: 5.5rem; }}
+  .table td:not(.wrap) {{ max-width: none; display: -webkit-box; -webkit-box-orient: vertical;
+    -webkit-line-clamp: 4; }}
   .table td.half {{ grid-column: span 2; }}
   .table td.first, .table td.wrap, .table td.note {{ grid-column: 1 / -1; }}
   .table td.first {{ font-size: var(--t2); font-weight: 600; }}
   .table td:not(.first):not(.choose):not(.note):not(.wrap:not(.half))::before {{
     content: attr(data-label); display: block;
-    color: var(--muted); font: 400 var(--t1) / 1.2 Roboto, sans-serif; }}
+    color: var(--muted); font: 400 var(--t1) / 1.2 {FONT}; }}
   .table td.wrap > .clamp {{ display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 3;
     overflow: hidden; }}
   .table th.choose {{ display: flex; align-items: center; gap: var(--s2); }}

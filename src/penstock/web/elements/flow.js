@@ -7,7 +7,7 @@ export default {
           <a class="subtitle" :href="flow.href">{{ flow.name }}</a>
           <span :class="flow.level ? ['level', flow.level] : 'muted'">{{ flow.state }}</span>
         </div>
-        <div v-if="flow.error" class="level bad"><span class="wrap">{{ flow.error }}</span></div>
+        <div v-if="flow.error" :class="['level', flow.error_level]"><span class="wrap">{{ flow.error }}</span></div>
         <div v-if="flow.queries.length" class="flow-row">
           <ul class="flow-list" aria-label="sources">
             <li v-for="source in flow.sources" :key="source.name" class="node source">

@@ -1,8 +1,9 @@
 """Pipelines as flows, from their sources over their queries to their outputs. A custom component (flow.js).
 
-Properties of a flow: name, href, state, level, error, sources, queries. A source has name, href and facts; a
-query has name, state, level, edge (the text on the line that leads to it), facts and outputs; an output has
-name, edge, text and level. A fact has name, text and level. Values are inserted as text, never as markup.
+Properties of a flow: name, href, state, level, error, error_level, sources, queries. A source has name, href
+and facts; a query has name, state, level, edge (the text on the line that leads to it), facts and outputs; an
+output has name, edge, text and level. A fact has name, text and level. Values are inserted as text, never as
+markup.
 """
 
 from __future__ import annotations

@@ -6,8 +6,7 @@
              └── revenue_by_minute ──┬── revenue_by_minute
                                      └── revenue_by_minute.stream
 
-Everything comes from the reports of batches. Reports of older versions do not name their query; then it
-follows from the name of the output.
+Everything comes from the reports of batches.
 """
 
 from __future__ import annotations
@@ -16,16 +15,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.web.jobs.pipelines import (
+    MAIN,
+    OF_MAIN,
     RECENT_BATCHES,
     PipelineBatch,
     PipelineFailure,
     PipelineOutput,
     PipelineReports,
+    query_of,
+    sources_of,
 )
 
-MAIN = "main"
-OF_MAIN = ("bronze", "silver", "reject")
-STREAM_SUFFIX = ".stream"
 REJECT = "reject"
 
 
@@ -65,7 +65,7 @@ class PipelineFlow:
     """
 
     name: str
-    sources: tuple[str, ...]
+    sources: tuple[bytes, ...]
     queries: tuple[FlowQuery, ...]
     failure: PipelineFailure | None
 
@@ -90,19 +90,8 @@ def _flow(name: str, outputs: Sequence[PipelineOutput], now_ms: int) -> Pipeline
         by_query.setdefault(query_of(output.last), []).append(output)
     queries = [_query(query, found, now_ms) for query, found in by_query.items()]
     queries.sort(key=lambda query: (query.name != MAIN, query.name))
-    sources = dict.fromkeys(
-        source for output in outputs for source in output.last.source.split(",") if source
-    )
+    sources = dict.fromkeys(source for output in outputs for source in sources_of(output.last))
     return PipelineFlow(name, tuple(sources), tuple(queries), outputs[0].failure)
-
-
-def query_of(batch: PipelineBatch) -> str:
-    """The query that wrote a batch."""
-    if batch.query:
-        return batch.query
-    if batch.output in OF_MAIN:
-        return MAIN
-    return batch.output.removesuffix(STREAM_SUFFIX)
 
 
 def _query(name: str, outputs: Sequence[PipelineOutput], now_ms: int) -> FlowQuery:

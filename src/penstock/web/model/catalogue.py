@@ -57,8 +57,8 @@ class Totals:
 
     rate_in: float | None
     rate_out: float | None
-    lag: int
-    pending: int
+    lag: int | None
+    pending: int | None
 
 
 class StreamCatalogue:

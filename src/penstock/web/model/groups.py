@@ -12,23 +12,26 @@ with the smallest id among all next unread ids and oldest pending ids.
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from math import inf
+
+import redis
 
 from penstock.client.dead_letters import only_keeps
 from penstock.client.replies import Reply, array, blob, identifier, number, parts
 from penstock.client.xinfo import ConsumerInfo, GroupInfo, consumer_infos
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
 from penstock.human.moment import Ago, Edge, parse_moment
-from penstock.human.show import duration_text, harmless, quoted, time_text
+from penstock.human.show import counted, duration_text, harmless, quoted, time_text
 from penstock.web.model.facts import StreamFacts
 from penstock.web.model.stream_page import read_ids
 from penstock.web.refusal import Refused
 from penstock.web.server.asking import ServerClient
 
 GROUPS_SHOWN_MAX = 50
-GROUPS_ASKED_MAX = 500  # for their oldest pending entry, each time
+GROUPS_ASKED_MAX = 5000  # for their oldest pending entry, each time
+GROUPS_ASKED_AT_ONCE = 500
 DEAD_IDLE_MS = 5 * 60_000
 PENDING_PAGE = 50
 CONSUMERS_SHOWN_MAX = 200
@@ -52,6 +55,14 @@ class Holder:
     group: bytes
     id: StreamID
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class OldestPending:
+    """The oldest pending entry of each group that has one, and how many groups could not be asked for it."""
+
+    entries: dict[bytes, PendingEntry] = field(default_factory=dict)
+    unknown: int = 0
 
 
 async def consumers_of(server: ServerClient, stream: bytes, group: bytes) -> list[ConsumerInfo]:
@@ -101,38 +112,55 @@ async def pending_of(
     ]
 
 
-def busiest(groups: Sequence[GroupInfo], search: str, most: int) -> list[GroupInfo]:
-    """The groups with the largest lags, then the most pending entries, in the order of the server."""
+def matching(groups: Sequence[GroupInfo], search: str) -> Sequence[GroupInfo]:
+    """The groups whose names contain a text."""
     wanted = search.casefold()
-    found = [group for group in groups if wanted in harmless(group.name).casefold()]
-    if len(found) <= most:
-        return found
-    places = sorted(
-        range(len(found)), key=lambda place: (found[place].lag or 0, found[place].pending)
-    )
-    return [found[place] for place in sorted(places[-most:])]
+    return [group for group in groups if wanted in harmless(group.name).casefold()]
 
 
-async def oldest_pending(server: ServerClient, facts: StreamFacts) -> dict[bytes, PendingEntry]:
-    """The oldest pending entry of each group that has one, without its fields.
+def busiest(groups: Sequence[GroupInfo], most: int) -> Sequence[GroupInfo]:
+    """The groups with the largest lags, then the most pending entries, in the order of the server.
 
-    Of very many groups, those with the most pending entries are asked.
+    An unknown lag may be a large one.
+    """
+    if len(groups) <= most:
+        return groups
+
+    def key(place: int) -> tuple[float, int]:
+        lag = groups[place].lag
+        return inf if lag is None else lag, groups[place].pending
+
+    return [groups[place] for place in sorted(sorted(range(len(groups)), key=key)[-most:])]
+
+
+async def oldest_pending(
+    server: ServerClient, facts: StreamFacts, shown: Collection[bytes] = ()
+) -> OldestPending:
+    """The oldest pending entries, without their fields.
+
+    Of very many groups, those that are shown and those with the most pending entries are asked.
     """
     groups = [group for group in facts.groups if group.pending]
-    if len(groups) > GROUPS_ASKED_MAX:
-        groups = heapq.nlargest(GROUPS_ASKED_MAX, groups, key=lambda group: group.pending)
-    replies = await server.ask_all(
-        [("XPENDING", facts.name, group.name, "-", "+", 1) for group in groups]
-    )
-    found = {}
-    for group, reply in zip(groups, replies, strict=True):
-        rows: list[Reply] = reply if isinstance(reply, list) else []
-        for row in rows:
-            id_, consumer, idle, deliveries = parts(row, 4)
-            found[group.name] = PendingEntry(
-                identifier(id_), blob(consumer), number(idle), number(deliveries), None
-            )
-    return found
+    groups.sort(key=lambda group: (group.name not in shown, -group.pending))
+    found: dict[bytes, PendingEntry] = {}
+    unknown = max(0, len(groups) - GROUPS_ASKED_MAX)
+    for start in range(0, min(len(groups), GROUPS_ASKED_MAX), GROUPS_ASKED_AT_ONCE):
+        asked = groups[start : min(start + GROUPS_ASKED_AT_ONCE, GROUPS_ASKED_MAX)]
+        replies = await server.ask_all(
+            [("XPENDING", facts.name, group.name, "-", "+", 1) for group in asked]
+        )
+        for group, reply in zip(asked, replies, strict=True):
+            if isinstance(reply, redis.RedisError):
+                unknown += "NOGROUP" not in str(reply)  # a group that was deleted needs nothing
+            else:
+                for row in array(reply):
+                    found[group.name] = _pending_entry(row)
+    return OldestPending(found, unknown)
+
+
+def _pending_entry(row: Reply) -> PendingEntry:
+    id_, consumer, idle, deliveries = parts(row, 4)
+    return PendingEntry(identifier(id_), blob(consumer), number(idle), number(deliveries), None)
 
 
 def holders(facts: StreamFacts, oldest: dict[bytes, PendingEntry]) -> list[Holder]:
@@ -160,16 +188,22 @@ def _pending_reason(group: GroupInfo, pending: PendingEntry) -> str:
     )
 
 
-def free_text(facts: StreamFacts, found: list[Holder]) -> str:
-    """Which entries can be trimmed, in one sentence."""
+def free_text(facts: StreamFacts, found: list[Holder], unknown: int = 0) -> str:
+    """Which entries can be trimmed, in one sentence. `unknown` groups may need any entry."""
     if not facts.groups:
         return "Nothing: no group reads this stream."
-    if not found:
-        return "Nothing: every group has read and acknowledged all entries."
-    first = found[0]
-    name = harmless(first.group)
-    if facts.first is not None and first.id <= facts.first.id:
+    first = found[0] if found else None
+    if first is not None and facts.first is not None and first.id <= facts.first.id:
+        name = harmless(first.group)
         return f"Group {name} still needs the oldest entry, {first.id}, so no entry can be trimmed."
+    if unknown:
+        return (
+            f"It is unknown what can be trimmed: the pending entries of {counted(unknown, 'group')} are"
+            " not known."
+        )
+    if first is None:
+        return "Nothing: every group has read and acknowledged all entries."
+    name = harmless(first.group)
     return (
         f"Entries before {first.id} ({time_text(first.id.ms)}) can be trimmed;"
         f" group {name} still needs the others."

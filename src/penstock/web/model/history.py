@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.web.model.facts import StreamFacts
-from penstock.web.model.rates import Series
+from penstock.web.model.rates import GAP_SECONDS_MIN, Series
 
 SAMPLES_MAX = 900  # half an hour, one sample per two seconds
 GROUPS_MAX = 1000  # times 900 samples of three numbers: about 20 MB
-GAP_SECONDS_MIN = 0.9
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,9 @@
 """Numbers over time: a ring of samples, rates from counters, and the points of a sparkline.
 
-A rate is computed only from two consecutive samples. It is unknown if the counter went down, because then the
-stream was deleted and created again. A sum of rates leaves out unknown ones, and is unknown if all are.
+A rate is computed only from two consecutive samples, which are about a second apart or more: pages and the
+background look at different times, and entries come in bursts. A rate is unknown if the counter went down,
+because then the stream was deleted and created again. A sum of rates leaves out unknown ones, and is
+unknown if all are.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isnan, nan
 
 SAMPLES_MAX = 60
+GAP_SECONDS_MIN = 0.9  # between two samples
 
 
 class Series:
@@ -70,8 +73,10 @@ class Meter:
 
     def note(self, at: float, added: int | None, reads: Mapping[bytes, int | None]) -> None:
         """Record the counters: entries ever added, and entries ever delivered to each group."""
-        if self._at is not None and at > self._at:
+        if self._at is not None:
             seconds = at - self._at
+            if seconds < GAP_SECONDS_MIN:
+                return
             rates = [_rate(self._reads.get(group), read, seconds) for group, read in reads.items()]
             self.series.add(_rate(self._added, added, seconds), sum_of_known(rates))
         self._at, self._added, self._reads = at, added, reads

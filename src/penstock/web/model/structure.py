@@ -30,6 +30,7 @@ from penstock.inspect.stored import (
 )
 from penstock.inspect.tree import tree_of
 from penstock.web.design.colours import CHART_EDGE, CHART_LINK, CHART_TEXT
+from penstock.web.design.scale import MONO, TYPES
 from penstock.web.model.facts import StreamFacts
 from penstock.web.refusal import Refused
 from penstock.web.server.asking import ServerClient
@@ -38,7 +39,8 @@ WINDOW_NODES = 24
 DUMP_BYTES_MAX = 8 * 1024 * 1024
 VALUE_CHARACTERS_MAX = 60
 PIECE_BYTES_MAX = 4096
-LABEL_BYTES = 4
+LABEL_BYTES = 10
+CHARACTER = 0.62  # width of a character of a label, in sizes of its font
 
 MEANINGS = {
     "listpack": "total, count and end byte of every node",
@@ -165,6 +167,12 @@ def _node_label(characters: bytes, is_compressed: bool, is_key: bool) -> str:
     return f"“{shown}”" if is_compressed else f"[{shown}]" if shown else "key" if is_key else ""
 
 
+def leaf_width(window: Window) -> int:
+    """The pixels to the right of the leaves, for their labels."""
+    longest = max((len(str(node.master)) for node in window.nodes), default=0)
+    return round(longest * CHARACTER * TYPES[0]) + 24
+
+
 def tree_options(window: Window, tree: dict[str, Any]) -> dict[str, Any]:
     """The chart of the tree, from left to right."""
     return {
@@ -179,7 +187,7 @@ def tree_options(window: Window, tree: dict[str, Any]) -> dict[str, Any]:
                 "type": "tree",
                 "data": [tree],
                 "left": 16,
-                "right": 190,
+                "right": leaf_width(window),
                 "top": 24,
                 "bottom": 8,
                 "symbol": "emptyCircle",
@@ -194,8 +202,8 @@ def tree_options(window: Window, tree: dict[str, Any]) -> dict[str, Any]:
                 "label": {
                     "position": "top",
                     "align": "right",
-                    "fontFamily": "monospace",
-                    "fontSize": 10,
+                    "fontFamily": MONO,
+                    "fontSize": TYPES[0],
                     "color": CHART_TEXT,
                 },
                 "leaves": {"label": {"position": "right", "align": "left", "color": CHART_LINK}},
@@ -311,7 +319,7 @@ def bytes_html(node: RawNode) -> str:
         deleted = ' class="deleted"' if block.deleted else ""
         parts.append(f"<li{deleted}><div>{html.escape(block.title)}</div>{spans}</li>")
     about = 'tabindex="0" aria-label="bytes of the node; use the arrow keys to move between pieces"'
-    return f'<ol class="bytes" {about}>{"".join(parts)}</ol>'
+    return f'<ol class="bytes mono" {about}>{"".join(parts)}</ol>'
 
 
 def _more(count: int) -> str:

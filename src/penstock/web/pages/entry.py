@@ -29,11 +29,10 @@ def show_entry(frame: PageFrame, stream: bytes, entry: Entry, done: Done) -> Non
             await edit_and_resend(frame, stream, entry, done)
 
     with titled_dialog(frame, f"Entry {entry.id}", wide=True, closes=True) as dialog:
-        with ui.row().classes("items-center full-width no-wrap gap-2"):
-            ui.label(time_text(entry.id.ms)).classes("muted")
-            _copy_button("copy id", lambda: str(entry.id))
+        ui.label(time_text(entry.id.ms)).classes("muted")
         _FieldList(entry.fields)
         with ui.row():
+            _copy_button("Copy id", lambda: str(entry.id), text=True)
             _copy_button(
                 "Copy as JSON", lambda: entry_json(stream, entry.id, entry.fields), text=True
             )

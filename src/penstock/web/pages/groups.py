@@ -22,10 +22,11 @@ from penstock.web.http.names import link
 from penstock.web.model.facts import StreamFacts, one_stream
 from penstock.web.model.groups import (
     GROUPS_SHOWN_MAX,
-    Holder,
+    OldestPending,
     busiest,
     free_text,
     holders,
+    matching,
     oldest_pending,
     position_of,
 )
@@ -43,7 +44,7 @@ COLUMNS = [
     DataColumn("pending", "pending", numeric=True),
     DataColumn("consumers", "consumers", numeric=True),
     DataColumn("last", "last delivered", wide=True),
-    DataColumn("time", "time (UTC)", wide=True),
+    DataColumn("time", "time", wide=True),
     DataColumn("read", "entries read", numeric=True),
 ]
 HOLDER_COLUMNS = [
@@ -78,6 +79,7 @@ class GroupsView:
             with part("What blocks trimming"):
                 self._free = ui.label().classes("wrap")
                 self._holders = DataTable(HOLDER_COLUMNS, "what blocks trimming")
+                self._more = ui.label().classes("muted small")
             with ui.element("div").classes("card part"):
                 heading("Positions")
                 self._timeline = ui.echart({}).classes("full-width")
@@ -94,33 +96,34 @@ class GroupsView:
         server = self._frame.board.server
         facts = await one_stream(server, self._name)
         self._frame.board.catalogue.note_now(facts)
-        oldest = await oldest_pending(server, facts)
-        shown = replace(facts, groups=tuple(busiest(facts.groups, self._search, GROUPS_SHOWN_MAX)))
-        self._show_count(len(facts.groups), len(shown.groups))
+        found = matching(facts.groups, self._search)
+        shown = replace(facts, groups=tuple(busiest(found, GROUPS_SHOWN_MAX)))
+        oldest = await oldest_pending(server, facts, {group.name for group in shown.groups})
+        self._show_count(len(facts.groups), len(found))
         self._table.show([group_cells(facts, group) for group in shown.groups])
         why = why_lines(shown)
         self._why.set_text("\n".join(why))
         self._why.set_visibility(bool(why))
-        self._timeline.style(f"height: {5 + 2 * max(len(shown.groups), 1)}rem")
-        draw(self._timeline, charts.timeline(shown, oldest))
+        self._timeline.style(f"height: {6 + 2 * max(len(shown.groups), 1)}rem")
+        draw(self._timeline, charts.timeline(shown, oldest.entries))
         for label, what, end in zip(
             self._ends, ("tail", "head"), (facts.first, facts.last), strict=True
         ):
             label.set_text("" if end is None else f"{what} {time_text(end.id.ms)}")
-        self._show_holders(facts, holders(facts, oldest))
+        self._show_holders(facts, oldest)
         await self._dead.refresh()
-        names = [group.name for group in busiest(shown.groups, "", DRAWN_MAX)]
+        names = [group.name for group in busiest(shown.groups, DRAWN_MAX)]
         recorder = self._frame.board.recorder
         samples = await recorder.samples(self._name, names, self._frame.seconds)
         draw(self._lag, charts.history("lag", samples, pending=False))
         draw(self._pending, charts.history("pending", samples, pending=True))
 
-    def _show_count(self, known: int, shown: int) -> None:
+    def _show_count(self, known: int, found: int) -> None:
         """Say what is left out. The search appears with the first group that is not shown."""
         if known > GROUPS_SHOWN_MAX:
             self._tools.set_visibility(True)
-        which = " with the largest lags" if shown == GROUPS_SHOWN_MAX < known else ""
-        self._count.set_text(f"{shown:,} of {known:,} groups{which}")
+        which = " with the largest lags" if found > GROUPS_SHOWN_MAX else ""
+        self._count.set_text(f"{min(found, GROUPS_SHOWN_MAX):,} of {known:,} groups{which}")
 
     async def _searched(self, event: object) -> None:
         self._search = getattr(event, "value", None) or ""
@@ -140,9 +143,12 @@ class GroupsView:
         if given is not None:
             await propose(self._frame, plan, self.refresh)
 
-    def _show_holders(self, facts: StreamFacts, found: list[Holder]) -> None:
-        self._free.set_text(free_text(facts, found))
+    def _show_holders(self, facts: StreamFacts, oldest: OldestPending) -> None:
+        found = holders(facts, oldest.entries)
+        self._free.set_text(free_text(facts, found, oldest.unknown))
         self._holders.element.set_visibility(bool(found))
+        self._more.set_text(f"The first {GROUPS_SHOWN_MAX} of {len(found):,} are shown.")
+        self._more.set_visibility(len(found) > GROUPS_SHOWN_MAX)
         self._holders.show(
             [
                 {

@@ -84,10 +84,10 @@ class OverviewView:
     async def refresh(self) -> None:
         """Show what was collected in the background. Asks the server only for its time."""
         board = self._board
-        now_ms = await board.server.now_ms()
+        await board.server.now_ms()
         if not board.catalogue.swept:
             await board.catalogue.glance()
-        self._show_problems(board.problems(now_ms))
+        self._show_problems(board.problems())
         for name, figure in self._figures.items():
             values = await board.recorder.figure(name, self._frame.seconds)
             figure.show(board.figures.text(name), values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from fastapi import Request
@@ -52,8 +51,7 @@ class ServersView:
 
     async def refresh(self) -> None:
         """Show what was collected in the background. Asks no server, so none can delay the page."""
-        now_ms = time.time_ns() // 1_000_000
-        found = [(board, board.problems(now_ms)) for board in self._boards]
+        found = [(board, board.problems()) for board in self._boards]
         found.sort(key=lambda one: (not one[0].health.problem, -len(one[1])))
         self._table.show([server_cells(board, problems) for board, problems in found])
         down = sum(bool(board.health.problem) for board in self._boards)

@@ -42,7 +42,7 @@ REFRESH_SECONDS = 3.0
 
 FIXED_COLUMNS = [
     DataColumn("id", "id"),
-    DataColumn("time", "time (UTC)", wide=True),
+    DataColumn("time", "time", wide=True),
 ]
 SEEK_HINT = "start, end, an id, @ms, 2024-05-01T12:00, 10m"
 WHERE_HINT = "field=value, field!=value, field~regex, body$.a.b=value; combine with &&"

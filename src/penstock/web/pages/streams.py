@@ -5,7 +5,7 @@ from __future__ import annotations
 from nicegui import ui
 
 from penstock.client.replies import Entry
-from penstock.human.show import age_text, harmless, size_text
+from penstock.human.show import age_text, counted, harmless, size_text
 from penstock.web.board import Board
 from penstock.web.elements.frame import PageFrame, show_url
 from penstock.web.elements.parts import tools
@@ -75,8 +75,8 @@ class StreamsView:
         return page
 
     def _show(self, page: CataloguePage, now_ms: int) -> None:
-        total = f"{page.total:,} streams" if page.total != 1 else "1 stream"
-        self._count.set_text(total + ("" if self._catalogue.swept else " so far"))
+        so_far = "" if self._catalogue.swept else " so far"
+        self._count.set_text(counted(page.total, "stream") + so_far)
         self._pager.set_visibility(page.pages > 1)
         if self._pager.max != page.pages:
             self._pager.max = page.pages

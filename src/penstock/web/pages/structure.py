@@ -22,6 +22,7 @@ from penstock.web.model.structure import (
     WINDOW_NODES,
     Window,
     bytes_html,
+    leaf_width,
     read_window,
     tree_data,
     tree_depth,
@@ -29,7 +30,7 @@ from penstock.web.model.structure import (
     trims,
 )
 
-LEVEL_REM, LEAF_REM = 13, 13  # room for the labels of a level of the tree, and of its leaves
+LEVEL_REM = 17  # room for the labels of a level of the tree
 
 NODE_COLUMNS = [
     DataColumn("id", "node"),
@@ -45,8 +46,7 @@ PART_COLUMNS = [
 ]
 
 CSS = """
-.bytes { list-style: none; padding: 0; margin: 0; font-family: ui-monospace, "DejaVu Sans Mono", monospace;
-  font-size: var(--t1); }
+.bytes { list-style: none; padding: 0; margin: 0; font-size: var(--t1); }
 .bytes li { padding: var(--s1) 0; border-bottom: 1px solid var(--hairline); overflow-wrap: anywhere; }
 .bytes li > div { color: var(--muted); }
 .bytes li.deleted { background: repeating-linear-gradient(45deg,
@@ -113,9 +113,9 @@ class StructureView:
                 with part("Nodes"):
                     self._nodes = DataTable(NODE_COLUMNS, "nodes")
                     self._nodes.on_open(self._open)
+                    self._saved = ui.label().classes("wrap muted").style("white-space: pre-line")
                 with part("Memory by use"):
                     self._parts = DataTable(PART_COLUMNS, "memory by use")
-                    self._saved = ui.label().classes("wrap muted").style("white-space: pre-line")
             self._legend()
             self._title = heading("", "subtitle mono wrap")
             self._title.props('tabindex="-1"').set_visibility(False)
@@ -135,7 +135,7 @@ class StructureView:
         self._window = window = await read_window(self._frame.board.server, facts, self._start)
         self._about.set_text(about_text(facts, window))
         tree = tree_data(window)
-        width = LEVEL_REM * tree_depth(tree) + LEAF_REM
+        width = LEVEL_REM * tree_depth(tree) + leaf_width(window) / 16
         self._tree.style(f"height: {max(8.0, 1.4 * len(window.nodes))}rem; min-width: {width}rem")
         draw(self._tree, tree_options(window, tree))
         self._nodes.show([node_cells(node) for node in window.nodes])
@@ -233,10 +233,10 @@ def saved_text(window: Window, length: int) -> str:
     memory = window.memory
     lines = []
     if memory.entries:
-        lines.append(f"{memory.total_bytes / memory.entries:.1f} bytes per entry in these nodes")
+        lines.append(f"{memory.total_bytes / memory.entries:.1f} bytes per entry in these nodes.")
     lines.append(
-        f"names are stored once per node, which saves {size_text(max(memory.names_saved_net, 0))};"
-        f" {counted(memory.tombstones, 'tombstone')} take {size_text(memory.parts['tombstones'])}"
+        f"Names are stored once per node, which saves {size_text(max(memory.names_saved_net, 0))}."
+        f" Tombstones: {memory.tombstones:,}, {size_text(memory.parts['tombstones'])}."
     )
     for trim in trims(window, length):
         way = "~" if trim.approximate else "="
@@ -244,7 +244,7 @@ def saved_text(window: Window, length: int) -> str:
         made = counted(trim.tombstones_made, "tombstone")
         lines.append(
             f"XTRIM MAXLEN {way} {trim.length_max:,} would free {size_text(max(trim.bytes_freed, 0))}: it"
-            f" drops {dropped} and creates {made}"
+            f" drops {dropped} and creates {made}."
         )
     return "\n".join(lines)
 

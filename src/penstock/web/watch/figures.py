@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from penstock.client.replies import UnexpectedReply
 from penstock.human.show import size_text
-from penstock.web.model.catalogue import StreamCatalogue
+from penstock.web.model.catalogue import StreamCatalogue, Totals
 from penstock.web.model.rates import Series, rate_text
 from penstock.web.refusal import Refused
 from penstock.web.server.asking import ServerClient, ServerUnreachable
@@ -19,6 +19,7 @@ LOOK_SECONDS = 2.0
 SAMPLES_MAX = 150  # five minutes
 REPLICAS_GONE = "replicas_gone"  # what we add to INFO
 REPLICAS_SECONDS = 3600.0
+UNKNOWN = Totals(None, None, None, None)
 
 
 def _count(value: float) -> str:
@@ -95,7 +96,9 @@ class ServerFigures:
         self._series.add(time.time(), *self._sample())
 
     def _sample(self) -> list[float | None]:
-        info, totals = self.info, self._catalogue.totals()
+        info = self.info
+        # Before the first sweep the sums would be those of a few streams.
+        totals = self._catalogue.totals() if self._catalogue.swept else UNKNOWN
         memory = number_of(info, "used_memory_rss") or number_of(info, "used_memory")
         fsync_us = number_of(info, "penstock_fsync_usec")
         return [

@@ -5,17 +5,17 @@ a look asks only for what is new.
 
 A query stands still if entries wait behind its last batch, and no batch comes. Its reports name the streams
 that it reads and the ids up to which it has read them; the newest entries of the streams are known from the
-catalogue. A run that was ended on purpose does not stand still; one that was killed does.
+catalogue. A run that was ended on purpose does not stand still; one that was killed does. A query that the
+last run no longer has does not count.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from penstock.client.replies import Entry, UnexpectedReply, entries
+from penstock.client.replies import UnexpectedReply, entries
 from penstock.core.stream_id import StreamID, parse
 from penstock.errors import InvalidID
 from penstock.web.jobs.pipelines import (
@@ -25,8 +25,10 @@ from penstock.web.jobs.pipelines import (
     PipelineOutput,
     PipelineReport,
     PipelineReports,
+    newest_of_queries,
     parse_report_or_none,
     reports_of,
+    sources_of,
 )
 from penstock.web.model.catalogue import StreamCatalogue
 from penstock.web.refusal import Refused, Word
@@ -34,7 +36,7 @@ from penstock.web.server.asking import ServerClient, ServerUnreachable
 
 LOOK_SECONDS = 5.0
 REPORTS_MAX = 20_000  # pipelines keep about the last 10,000
-PAGE = 1000
+PAGE = 250  # a page is parsed without a pause, and a foreign entry may be large
 RECENT_SECONDS = 1800
 GONE_MS = 7 * 24 * 3_600_000  # nobody misses a pipeline that has been silent for longer
 SLOW_FACTOR = 3  # a batch may take a few times as long as the ones before it
@@ -46,7 +48,7 @@ class StillQuery:
 
     pipeline: str
     query: str
-    stream: str
+    stream: bytes
     silent_ms: int
 
 
@@ -91,12 +93,7 @@ class PipelineWatch:
             while self._reports and first is not None and self._reports[0][0] < first:
                 self._reports.popleft()
             if newest is not None and newest != self._seen:
-                found = [entry async for entry in self._new_entries()]
-                for entry in reversed(found):
-                    report = parse_report_or_none(entry)
-                    if report is not None:
-                        self._reports.append((entry.id, report))
-                self._seen = found[0].id if found else self._seen
+                await self._read_new()
 
     async def _ends(self) -> tuple[StreamID | None, StreamID | None]:
         """The ids of the first and the last report."""
@@ -104,25 +101,32 @@ class PipelineWatch:
         last = entries(await self._server.ask("XREVRANGE", METRICS_STREAM, "+", "-", "COUNT", 1))
         return (first[0].id if first else None), (last[0].id if last else None)
 
-    async def _new_entries(self) -> AsyncIterator[Entry]:
-        """The reports after the last look, newest first, a page at a time."""
+    async def _read_new(self) -> None:
+        """Read the reports after the last look, newest first, and keep only what is parsed of each page."""
         end, start = "+", "-" if self._seen is None else f"({self._seen}"
-        for _ in range(REPORTS_MAX // PAGE):
+        found: list[tuple[StreamID, PipelineReport]] = []
+        seen = self._seen
+        for number in range(REPORTS_MAX // PAGE):
             words: tuple[Word, ...] = ("XREVRANGE", METRICS_STREAM, end, start, "COUNT", PAGE)
             page = entries(await self._server.ask(*words))
+            if page and number == 0:
+                seen = page[0].id
             for entry in page:
-                yield entry
+                report = parse_report_or_none(entry)
+                if report is not None:
+                    found.append((entry.id, report))
             if len(page) < PAGE:
-                return
+                break
             end = f"({page[-1].id}"
+        self._reports.extend(reversed(found))
+        self._seen = seen
 
     def find_still(self, now_ms: int) -> list[StillQuery]:
         """The queries that stand still now, the longest first."""
         found, waiting = [], {}
-        for output in self.recent.outputs:
-            key = (output.pipeline, output.last.query or output.output)
+        for key, output in newest_of_queries(self.recent.outputs).items():
             stream = self._stream_that_waits_or_none(output, now_ms)
-            if stream is None or key in waiting:
+            if stream is None:
                 continue
             batch, since_ms = self._waiting.get(key, (-1, now_ms))
             if batch != output.last.at_ms:
@@ -134,23 +138,23 @@ class PipelineWatch:
         self._waiting = waiting
         return sorted(found, key=lambda one: -one.silent_ms)
 
-    def _stream_that_waits_or_none(self, output: PipelineOutput, now_ms: int) -> str | None:
+    def _stream_that_waits_or_none(self, output: PipelineOutput, now_ms: int) -> bytes | None:
         """A stream with entries after the last batch, if the pipeline should read them."""
-        if output.failure is not None or (output.run is not None and output.run.has_ended):
+        if output.is_stopped or (output.run is not None and output.run.has_ended):
             return None
         if now_ms - output.last.at_ms > GONE_MS:
             return None
         for name, end in ends_of(output.last):
-            row = self._catalogue.row_or_none(name.encode("utf-8", "surrogateescape"))
+            row = self._catalogue.row_or_none(name)
             if row is not None and row.facts.last is not None and row.facts.last.id > end:
                 return name
         return None
 
 
-def ends_of(batch: PipelineBatch) -> list[tuple[str, StreamID]]:
+def ends_of(batch: PipelineBatch) -> list[tuple[bytes, StreamID]]:
     """The streams that a batch has read, and how far. Empty if the report does not tell."""
-    names, ends = batch.source.split(","), batch.ends.split(",")
-    if not batch.ends or len(names) != len(ends):  # an older version; or a name has a comma
+    names, ends = sources_of(batch), batch.ends.split(",")
+    if not batch.ends or len(names) != len(ends):  # an older version, or names that were left out
         return []
     try:
         return [(name, parse(end.encode())) for name, end in zip(names, ends, strict=True)]

@@ -14,7 +14,7 @@ from penstock.client.xinfo import GroupInfo
 from penstock.doctor.streams import FUTURE_MS_MAX
 from penstock.human.show import counted, duration_text, harmless, size_text
 from penstock.web.http.names import link
-from penstock.web.jobs.pipelines import PipelineReports, is_reject
+from penstock.web.jobs.pipelines import PipelineFailure, PipelineReports, is_reject
 from penstock.web.model.facts import StreamFacts
 from penstock.web.model.history import GroupHistory, Sample
 from penstock.web.watch.figures import REPLICAS_GONE
@@ -37,6 +37,8 @@ from penstock.web.watch.thresholds import (
 
 GROWTH_SECONDS = 60
 REJECT_AGE_MS_MAX = 60 * 60_000
+REPAIRED_MS = 5 * 60_000  # a new run that has not failed for so long counts as a repair
+REPAIR_NOTED_MS = 60 * 60_000
 DEAD_LETTERS = b":dead"
 ERROR_SHOWN_MAX = 200
 LOOK_AT_LOG = "The server's log says more."
@@ -162,14 +164,16 @@ def problems_of_pipelines(
 ) -> Iterator[Problem]:
     """Pipelines that an error has stopped, and those that stand still."""
     for failure in reports.failures:
-        if now_ms - failure.at_ms > GONE_MS:
+        level = level_of_failure(failure, now_ms)
+        if not level:
             continue
         ago = duration_text(max(0, now_ms - failure.at_ms))
+        text = f"{harmless(failure.output)}, {ago} ago: {harmless(failure.error[:ERROR_SHOWN_MAX])}"
         yield Problem(
-            BAD,
+            level,
             "Pipeline failed",
             harmless(failure.pipeline),
-            f"{harmless(failure.output)}, {ago} ago: {harmless(failure.error[:ERROR_SHOWN_MAX])}",
+            text + failure.restart_text(now_ms),
             link("pipeline", only=failure.pipeline),
         )
     for one in still:
@@ -183,6 +187,15 @@ def problems_of_pipelines(
                 " and no batch came. It was killed, or a batch hangs.",
                 link("pipeline", only=one.pipeline),
             )
+
+
+def level_of_failure(failure: PipelineFailure, now_ms: int) -> str:
+    """How bad a failure is. A new run that does not fail either is probably a repair."""
+    if now_ms - failure.at_ms > GONE_MS:
+        return ""
+    if failure.restarted_ms is None or now_ms - failure.restarted_ms < REPAIRED_MS:
+        return BAD
+    return WARN if now_ms - failure.restarted_ms < REPAIR_NOTED_MS else ""
 
 
 def problem_of_lag(stream: bytes, group: GroupInfo, samples: Sequence[Sample]) -> Problem | None:

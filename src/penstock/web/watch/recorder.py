@@ -1,4 +1,4 @@
-"""Writes key figures and groups to the archive, and reads them for charts."""
+"""Writes key figures, groups and the queries of pipelines to the archive, and reads them for charts."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import asyncio
 import time
 from collections.abc import Sequence
 
+from penstock.web.jobs.pipelines import PipelineBatch, newest_of_queries
 from penstock.web.model.catalogue import StreamCatalogue
 from penstock.web.model.history import GroupHistory, Sample
 from penstock.web.watch.archive import ArchiveError, HistoryArchive, Point
 from penstock.web.watch.figures import FIGURES, ServerFigures
+from penstock.web.watch.pipeline_watch import PipelineWatch
 
 FIRST_SECONDS = 3.0  # until the first figures and streams are known
 WRITE_SECONDS = 10.0
 GROUPS_MAX = 100  # groups whose history is kept, those with the largest lags
-DRAWN_MAX = 20  # groups in one chart of the archive
+QUERIES_MAX = 50  # queries of pipelines whose history is kept
+DRAWN_MAX = 20  # groups or queries in one chart of the archive
+BATCH_FIGURES = ("rows_per_second", "seconds", "lag")
 
 
 class Recorder:
@@ -26,8 +30,13 @@ class Recorder:
         catalogue: StreamCatalogue,
         figures: ServerFigures,
         recent: GroupHistory,
+        pipelines: PipelineWatch,
     ) -> None:
         self._archive = archive
+        self._pipelines = pipelines
+        self._written: dict[
+            tuple[str, str], int
+        ] = {}  # the last batch of each query that is written
         self._catalogue = catalogue
         self._figures = figures
         self._recent = recent
@@ -55,11 +64,37 @@ class Recorder:
         for facts, group in self._catalogue.largest_lags(GROUPS_MAX):
             values[series_name("lag", facts.name, group.name)] = group.lag
             values[series_name("pending", facts.name, group.name)] = group.pending
+        values |= self._batch_values()
         try:
             await asyncio.to_thread(self._archive.add, at, values)
             self.problem = ""
         except ArchiveError as error:  # the disk may be full; the dashboard goes on without
             self.problem = str(error)
+
+    def _batch_values(self) -> dict[str, float | None]:
+        """The means over the batches of each query since the last call. Without one there is no sample."""
+        values: dict[str, float | None] = {}
+        written, self._written = self._written, {}
+        newest = newest_of_queries(self._pipelines.recent.outputs)
+        for key, output in sorted(newest.items(), key=lambda one: -one[1].last.at_ms)[:QUERIES_MAX]:
+            since_ms = written.get(key, output.last.at_ms - 1)
+            fresh = [batch for batch in output.batches if batch.at_ms > since_ms]
+            for what in BATCH_FIGURES:
+                values[_series_of_query(what, *key)] = _mean(fresh, what)
+            self._written[key] = output.last.at_ms
+        return values
+
+    async def batches(
+        self, pipeline: str, query: str, seconds: int, until: float
+    ) -> dict[str, list[Point]]:
+        """The figures of a query in the last seconds, until a time. Empty if they are not kept."""
+        if self._archive is None or not seconds or time.time() - seconds >= until:
+            return {}
+        found = {}
+        for what in BATCH_FIGURES:
+            points = await self._read(_series_of_query(what, pipeline, query), seconds)
+            found[what] = [point for point in points if point[0] < until]
+        return found
 
     async def figure(self, name: str, seconds: int) -> list[float | None]:
         """The values of a key figure in the last seconds; the recent ones if `seconds` is 0."""
@@ -97,8 +132,17 @@ class Recorder:
 
 
 def series_name(what: str, stream: bytes, group: bytes) -> str:
-    """The name of a group's series. Hex, because names are any bytes."""
+    """The name of the series of a group, or of a query of a pipeline. Hex, because names are any bytes."""
     return f"{what} {stream.hex()} {group.hex()}"
+
+
+def _series_of_query(what: str, pipeline: str, query: str) -> str:
+    return series_name(f"batch {what}", pipeline.encode(), query.encode())
+
+
+def _mean(batches: Sequence[PipelineBatch], what: str) -> float | None:
+    known = [value for batch in batches if (value := getattr(batch, what)) is not None]
+    return sum(known) / len(known) if known else None
 
 
 def _whole(value: float | None) -> int | None:

@@ -19,7 +19,7 @@ from penstock.web.pages.entry import show_entry
 
 COLUMNS = [
     DataColumn("id", "id"),
-    DataColumn("time", "time (UTC)", wide=True),
+    DataColumn("time", "time", wide=True),
     DataColumn("group", "group"),
     DataColumn("attempts", "attempts", numeric=True),
     DataColumn("source", "source id", wide=True),

@@ -14,12 +14,13 @@ from penstock.web.elements.frame import PageFrame
 from penstock.web.elements.parts import chart, draw, part, thirds
 from penstock.web.elements.table import DataColumn, DataTable, TableRow
 from penstock.web.http.names import link, parse_name
-from penstock.web.jobs.flow import flows_of, query_of
+from penstock.web.jobs.flow import flows_of
 from penstock.web.jobs.pipelines import (
     METRICS_STREAM,
     REASON,
     PipelineOutput,
     Rejects,
+    newest_of_queries,
     reason_of,
     reject_streams,
     rejects_of,
@@ -30,12 +31,18 @@ from penstock.web.model.values import preview
 from penstock.web.pages.entry import show_entry
 from penstock.web.pages.jobs.pipeline_flow import flow_cells
 from penstock.web.pages.jobs.redrive import redrive
+from penstock.web.watch.archive import Point
+from penstock.web.watch.recorder import DRAWN_MAX
 from penstock.web.watch.thresholds import LAG, PIPELINE_LEVELS, marked
+
+QueryKey = tuple[str, str]
 
 REFRESH_SECONDS = 2.0
 REJECTS_SHOWN = 20
 NO_BATCHES = f"No batches yet. `penstock pipeline run` reports them in {METRICS_STREAM.decode()}."
 NO_REJECTS = "No rejects."
+# What the charts show, by the name in a batch.
+FIGURES = {"rows_per_second": "rows/s", "seconds": "batch time in seconds", "lag": "lag"}
 
 OUTPUT_COLUMNS = [
     DataColumn("pipeline", "pipeline"),
@@ -56,7 +63,7 @@ REASON_COLUMNS = [
 ]
 REJECT_COLUMNS = [
     DataColumn("id", "id"),
-    DataColumn("time", "time (UTC)", wide=True),
+    DataColumn("time", "time", wide=True),
     DataColumn("reason", "reason", wraps=True),
     DataColumn("fields", "fields", wraps=True),
 ]
@@ -104,11 +111,20 @@ class PipelineView:
         self._none.set_visibility(not reports.outputs and not reports.failures)
         for one in (self._drawn, self._listed):
             one.set_visibility(bool(found))
-        draw(self._charts[0], charts.lines("rows/s", _series(found, "rows_per_second")))
-        draw(self._charts[1], charts.lines("batch time in seconds", _series(found, "seconds")))
-        draw(self._charts[2], charts.lines("lag", _series(found, "lag")))
+        older = await self._older(found)
+        for (name, title), drawn in zip(FIGURES.items(), self._charts, strict=True):
+            draw(drawn, charts.lines(title, _series(found, name, older)))
         streams = [self._rejects_stream] if self._rejects_stream else self._found_streams()
         self._show_rejects(await rejects_of(server, streams))
+
+    async def _older(self, found: list[PipelineOutput]) -> dict[QueryKey, dict[str, list[Point]]]:
+        """What the archive knows about the time before the first report."""
+        recorder, seconds = self._frame.board.recorder, self._frame.seconds
+        newest = list(newest_of_queries(found).items())[:DRAWN_MAX]
+        return {
+            key: await recorder.batches(*key, seconds, output.batches[0].at_ms / 1000)
+            for key, output in newest
+        }
 
     def _found_streams(self) -> list[bytes]:
         return reject_streams(self._frame.board.catalogue)
@@ -170,14 +186,19 @@ class PipelineView:
         )
 
 
-def _series(found: list[PipelineOutput], name: str) -> list[charts.Line]:
+def _series(
+    found: list[PipelineOutput], name: str, older: dict[QueryKey, dict[str, list[Point]]]
+) -> list[charts.Line]:
     """A line for each query: its outputs have the same batches."""
-    by_query = {(output.pipeline, query_of(output.last)): output for output in found}
+    by_query = newest_of_queries(found)
     is_one = len({pipeline for pipeline, _ in by_query}) == 1
     return [
         (
             harmless(query if is_one else f"{pipeline}/{query}"),
-            [(batch.at_ms / 1000, getattr(batch, name)) for batch in output.batches],
+            [
+                *older.get((pipeline, query), {}).get(name, []),
+                *((batch.at_ms / 1000, getattr(batch, name)) for batch in output.batches),
+            ],
         )
         for (pipeline, query), output in by_query.items()
     ]

@@ -8,9 +8,9 @@ from penstock.web.http.names import link
 from penstock.web.jobs.flow import REJECT, FlowOutput, FlowQuery, PipelineFlow
 from penstock.web.model.catalogue import StreamCatalogue
 from penstock.web.model.rates import rate_text
-from penstock.web.watch.thresholds import LAG, PIPELINE_LEVELS, WARN
+from penstock.web.watch.thresholds import BAD, LAG, PIPELINE_LEVELS, WARN
 
-UNKNOWN_SOURCE = "source"
+UNKNOWN_SOURCE = b"source"
 
 
 def flow_cells(flow: PipelineFlow, catalogue: StreamCatalogue, now_ms: int) -> FlowCells:
@@ -20,8 +20,9 @@ def flow_cells(flow: PipelineFlow, catalogue: StreamCatalogue, now_ms: int) -> F
     if failure is not None:
         ago = duration_text(max(0, now_ms - failure.at_ms))
         error = harmless(f"{failure.output} failed {ago} ago: {failure.error}")
+        error += failure.restart_text(now_ms)
     state = "failed"
-    if failure is None:
+    if failure is None or failure.restarted_ms is not None:
         is_running = any(query.state == "running" for query in flow.queries)
         state = "running" if is_running else "quiet"
     return {
@@ -30,20 +31,20 @@ def flow_cells(flow: PipelineFlow, catalogue: StreamCatalogue, now_ms: int) -> F
         "state": state,
         "level": PIPELINE_LEVELS.get(state, ""),
         "error": error,
+        "error_level": BAD if state == "failed" else WARN,
         "sources": [source_cells(name, catalogue) for name in flow.sources or (UNKNOWN_SOURCE,)],
         "queries": [query_cells(query, now_ms) for query in flow.queries],
     }
 
 
-def source_cells(name: str, catalogue: StreamCatalogue) -> FlowCells:
+def source_cells(name: bytes, catalogue: StreamCatalogue) -> FlowCells:
     """A source stream. A name that the server does not know is shown without facts."""
-    key = name.encode("utf-8", "surrogateescape")
-    row = catalogue.row_or_none(key)
+    row = catalogue.row_or_none(name)
     if row is None:
         return {"name": harmless(name), "href": "", "facts": []}
     return {
         "name": harmless(name),
-        "href": link("stream", key),
+        "href": link("stream", name),
         "facts": [
             {"name": "length", "text": f"{row.facts.length:,}"},
             {"name": "in", "text": rate_text(row.meter.rate_in)},

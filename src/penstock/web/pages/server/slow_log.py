@@ -13,7 +13,7 @@ from penstock.web.watch.thresholds import COMMAND_MICROSECONDS, marked
 
 REFRESH_SECONDS = 3.0
 COLUMNS = [
-    DataColumn("time", "time (UTC)"),
+    DataColumn("time", "time"),
     DataColumn("took", "duration", numeric=True),
     DataColumn("client", "client", wide=True),
     DataColumn("command", "command", wraps=True),
