@@ -102,7 +102,7 @@ def test_new_certificates_of_links_are_used_without_a_restart(tmp_path: Path) ->
         authority.issue("own", expired=True)
         eventually(lambda: "in use for new links to a primary" in replica.log())
         eventually(
-            lambda: "a primary that verifies it lets this server in no more" in replica.log()
+            lambda: "a primary that verifies it no longer accepts this server" in replica.log()
         )
         client.client_kill_filter(_type="replica", skipme=True)
         eventually(lambda: "certificate has expired" in primary.log(), "the new one is in use")
@@ -112,6 +112,39 @@ def test_new_certificates_of_links_are_used_without_a_restart(tmp_path: Path) ->
         linked(mirror)
         client.set("k", "v")
         same(client, mirror)
+
+
+def test_a_setting_of_tls_that_fails_changes_nothing(tmp_path: Path) -> None:
+    """The files of one side cannot be used: settings of the other side can be changed, common ones cannot."""
+    authority = Authority(tmp_path)
+    port, other = free_port(), free_port()
+    own = authority.issue("own")
+    files = ("--tls-client-cert-file", str(own.certificate), "--tls-client-key-file", str(own.key))
+    with (
+        running_penstock(*QUICK, *tls(authority, "first", port)) as primary,
+        running_penstock(*QUICK, *tls(authority, "second", other), *files) as replica,
+    ):
+        client, mirror = client_of(primary.port), client_of(replica.port)
+        follow(mirror, port)
+        own.key.write_text("not a key")
+        with client_of(replica.port) as asking:
+            connection = asking.client_id()
+            for name, value in (("tls-protocols", "TLSv1.2"), ("tls-client-cert-file", "/nowhere")):
+                before = asking.config_get(name)
+                with pytest.raises(redis.ResponseError, match=f"argument '{name}'.*tls-client"):
+                    asking.config_set(name, value)
+                assert asking.config_get(name) == before
+            again = authority.issue("again")
+            asking.config_set(
+                *("tls-cert-file", again.certificate, "tls-key-file", again.key),
+                *("tls-auth-clients", "optional"),
+            )
+            assert asking.config_get("tls-cert-file") == {"tls-cert-file": str(again.certificate)}
+            assert asking.client_id() == connection
+            assert asking.execute_command("REPLICAOF", "NO", "ONE")
+            asking.config_set("tls-protocols", "TLSv1.2")  # there are no links any more
+            assert asking.client_id() == connection
+        assert client.ping()
 
 
 def problem(client: Any) -> str:

@@ -35,6 +35,7 @@ class Writer(threading.Thread):
 
     acknowledged   the tokens whose XADD was answered by an id
     times          when they were answered
+    refused        how many were answered by an error, or not
     """
 
     def __init__(self, name: str, ports: Sequence[int]) -> None:
@@ -44,6 +45,7 @@ class Writer(threading.Thread):
         self._ends = threading.Event()
         self.acknowledged: list[bytes] = []
         self.times: list[float] = []
+        self.refused = 0
 
     def stop(self) -> None:
         """End after the current attempt."""
@@ -59,6 +61,7 @@ class Writer(threading.Thread):
             try:
                 client.xadd(STREAM, {TOKEN: token})
             except redis.RedisError:  # the outcome may be unknown: such a token does not count
+                self.refused += 1
                 client = next(self._clients)
                 continue
             self.acknowledged.append(token)
