@@ -2,7 +2,7 @@
 
 A replica that may not know the names of producers does not continue behind entries that were sent with their
 names (names_apart.py): it would lack the entries. If this server follows a penstock, that primary must first
-send the names apart. Until then the replica is told to ask again.
+send the names apart. Until then the replica has to ask again.
 
 An empty primary does not send its emptiness to a replica that has data: a primary that lost its disk would
 wipe out its replicas (`replica-allow-empty-primary`). A server without data that never had a primary asks for
