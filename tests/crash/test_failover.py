@@ -33,7 +33,7 @@ from tests.support.failover.faults import (
     faults_of,
 )
 from tests.support.replication.links import eventually
-from tests.support.replication.sentinels import NAME, Group, running_group
+from tests.support.replication.sentinels import WATCHES, Group, blocks, running_group
 from tests.support.servers.programs import REDIS_7_0
 
 Cell = tuple[Column, Sequence[Fault]]
@@ -101,20 +101,10 @@ def test_a_failover_that_the_operator_asks_sentinel_for_loses_nothing(
     assert (outcome.lost, outcome.redelivered, outcome.out_of_order) == (0, 0, 0), outcome
 
 
-# As in docs/high-availability.md.
-USERS = """
-user sentinel on >of-sentinel allchannels +multi +slaveof +ping +exec +subscribe +config|rewrite +role \
-+publish +info +client|setname +client|kill +script|kill
-user replica on >of-replica +psync +replconf +ping
-masteruser replica
-masterauth of-replica
-""".replace("\\\n", "")
-LOGIN = f"sentinel auth-user {NAME} sentinel\nsentinel auth-pass {NAME} of-sentinel\n"
-
-
 def test_sentinels_and_replicas_work_as_users_with_few_rights(tmp_path: Path) -> None:
     REDIS_7_0.need()
-    with running_group(tmp_path, USERS, login=LOGIN) as group:
+    _, _, users, login, _ = blocks("A trio under Sentinel")
+    with running_group(tmp_path, users, watches=WATCHES + login) as group:
         old = group.primary()
         old.server.kill()
         group.wait_for_primary_other_than(old)

@@ -16,9 +16,11 @@ SECONDS_MAX = 60.0
 QUICK = ("--repl-diskless-sync-delay", "0", "--enable-debug-command", "yes")
 
 
-def eventually(holds: Callable[[], object], what: str = "") -> None:
+def eventually(
+    holds: Callable[[], object], what: str = "", seconds_max: float = SECONDS_MAX
+) -> None:
     """Wait until a condition holds. Servers that start or stop meanwhile refuse connections."""
-    deadline = time.monotonic() + SECONDS_MAX
+    deadline = time.monotonic() + seconds_max
     last: object = None
     while time.monotonic() < deadline:
         try:

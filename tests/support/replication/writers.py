@@ -97,11 +97,20 @@ def until_answered(writers: Sequence[Writer]) -> None:
     )
 
 
-def hand_over(old: Any, new: Any) -> None:
-    """FAILOVER, and wait until the roles are exchanged. It is refused until the log has a base."""
-    port = new.get_connection_kwargs()["port"]
-    eventually(lambda: old.execute_command("FAILOVER", "TO", "127.0.0.1", port), "it begins")
-    eventually(lambda: role(new)[0] == b"master", "the target has taken over")
+def hand_over(old: Any, new: Any, port: int = 0, more: Sequence[str] = ()) -> None:
+    """FAILOVER, and wait until the roles are exchanged.
+
+    It is refused until the log has a base. `port`: the one that the new primary announces, if it is another
+    one than it has; `more`: options.
+    """
+    port = port or new.get_connection_kwargs()["port"]
+
+    def has_taken_over() -> bool:
+        if role(new)[0] != b"master":
+            old.execute_command("FAILOVER", "TO", "127.0.0.1", port, *more)
+        return bool(role(new)[0] == b"master")
+
+    eventually(has_taken_over, "the target has taken over")
     eventually(lambda: role(old)[:4] == [b"slave", b"127.0.0.1", port, b"connected"], "it follows")
     online(new)
 
