@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 
+from penstock.client.address import parse_url
 from tests.support.certificates import Authority, Pair
 from tests.support.replication.links import QUICK, client_of, eventually, follow, linked, same
+from tests.support.replication.sentinels import running_sentinel
 from tests.support.servers.penstock_server import running_penstock
-from tests.support.servers.redis_server import free_port
+from tests.support.servers.programs import REDIS_7_0
+from tests.support.servers.redis_server import free_port, redis_program_or_none
 
 
 def tls(authority: Authority, name: str, port: int) -> list[str]:
@@ -112,6 +116,54 @@ def test_new_certificates_of_links_are_used_without_a_restart(tmp_path: Path) ->
         linked(mirror)
         client.set("k", "v")
         same(client, mirror)
+
+
+def test_sentinels_reach_servers_by_tls_and_fail_over(tmp_path: Path) -> None:
+    program = redis_program_or_none()
+    REDIS_7_0.need()
+    assert program is not None
+    # A program without TLS complains about its first directive, others about the second one.
+    said = subprocess.run(
+        [program, "--tls-replication", "no", "--port", "none"],
+        capture_output=True,
+        check=False,
+    )
+    if b"tls-replication" in said.stdout + said.stderr:
+        pytest.skip("this redis-server was built without TLS")
+    authority = Authority(tmp_path)
+    own = authority.issue("own")
+    files = {
+        "ssl_ca_certs": authority.file,
+        "ssl_certfile": own.certificate,
+        "ssl_keyfile": own.key,
+    }
+    options = {name: str(file) for name, file in files.items()}
+    first, second = free_port(), free_port()
+    lines = (
+        "port 0\ntls-replication yes\n"
+        f"tls-cert-file {own.certificate}\ntls-key-file {own.key}\ntls-ca-cert-file {authority.file}\n"
+        f"sentinel monitor queue 127.0.0.1 {first} 1\n"
+        "sentinel down-after-milliseconds queue 1500\nsentinel failover-timeout queue 4000\n"
+    )
+    with (
+        running_penstock(*QUICK, *tls(authority, "first", first)) as primary,
+        running_penstock(*QUICK, *tls(authority, "second", second)) as replica,
+    ):
+        mirror = client_of(replica.port)
+        client_of(primary.port).set("k", "v")
+        follow(mirror, first)
+        with running_sentinel(
+            lines, tmp_path / "sentinel.log", "tls-port", ssl=True, **options
+        ) as port:
+            query = "&".join(f"{name}={file}" for name, file in options.items())
+            url = f"rediss+sentinel://127.0.0.1:{port}/queue?{query}"
+            with parse_url(url).connect(5, 5) as client:
+                assert client.execute_command("GET", "k") == b"v"
+                with redis.Redis(port=port, ssl=True, **options) as sentinel:  # type: ignore[arg-type]
+                    eventually(lambda: sentinel.sentinel_slaves("queue"), "it knows the replica")
+                primary.kill()
+                eventually(lambda: client.execute_command("SET", "k", "w") == b"OK", "writes go on")
+            assert mirror.get("k") == b"w"
 
 
 def test_a_setting_of_tls_that_fails_changes_nothing(tmp_path: Path) -> None:

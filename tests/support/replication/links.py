@@ -66,8 +66,51 @@ def linked(replica: Any) -> None:
 
 
 def same(primary: Any, replica: Any) -> None:
-    """Wait until both have the same data."""
+    """Wait until both have the same data. Between two penstocks also what the digest leaves out."""
     eventually(lambda: digest(primary) == digest(replica), "both have the same data")
+    if all("penstock_version" in client.info("penstock") for client in (primary, replica)):
+        eventually(
+            lambda: streams_of(primary) == streams_of(replica),
+            "both have the same groups, producers and counters",
+        )
+
+
+def streams_of(client: Any) -> dict[tuple[str, bytes], dict[bytes, Any]]:
+    """What XINFO STREAM FULL says about each stream of each database: groups, producers and counters.
+
+    Left out is what the stream of changes does not have: when consumers were seen, how nodes are cut, and,
+    with replicas of Redis, messages that were known already.
+    """
+    found = {}
+    port = client.get_connection_kwargs()["port"]
+    for name in client.info("keyspace"):
+        with redis.Redis(port=port, db=int(name.removeprefix("db")), socket_timeout=20) as one:
+            for key in one.scan_iter(_type="stream"):
+                about = _fields(one.execute_command("XINFO", "STREAM", key, "FULL", "COUNT", 0))
+                about[b"groups"] = [_group(group) for group in about[b"groups"]]
+                found[name, key] = {
+                    field: value
+                    for field, value in about.items()
+                    if b"radix" not in field and field != b"iids-duplicates"
+                }
+    return found
+
+
+def _group(flat: list[Any]) -> dict[bytes, Any]:
+    group = _fields(flat)
+    group[b"consumers"] = [
+        {
+            field: value
+            for field, value in _fields(consumer).items()
+            if field not in (b"seen-time", b"active-time")
+        }
+        for consumer in group[b"consumers"]
+    ]
+    return group
+
+
+def _fields(flat: list[Any]) -> dict[bytes, Any]:
+    return dict(zip(flat[::2], flat[1::2], strict=True))
 
 
 def send(port: int, commands: Iterable[Words]) -> None:
