@@ -327,29 +327,31 @@ def test_a_server_that_gets_a_snapshot_learns_that_names_are_apart() -> None:
         assert stats(ours)["sync_full"] == 0
 
 
-def test_a_redis_below_a_replica_of_ours_interrupts_no_writes() -> None:
-    """The link between ours stays open, although the primary must send the names apart from then on."""
+@pytest.mark.parametrize("between", [1, 2])
+def test_a_redis_below_a_replica_of_ours_interrupts_no_writes(between: int) -> None:
+    """The links between ours stay open, although the primary must send the names apart from then on."""
     with ExitStack() as stack:
         servers = [
             stack.enter_context(running_penstock(*QUICK, "--min-replicas-ack-timeout", "20000"))
-            for _ in range(2)
+            for _ in range(1 + between)
         ]
-        primary, middle = (client_of(server.port) for server in servers)
+        primary, *ours = (client_of(server.port) for server in servers)
         primary.set("not", "empty")
-        follow(middle, servers[0].port)
+        for one, above in zip(ours, servers, strict=False):
+            follow(one, above.port)
         online(primary)
         primary.config_set("min-replicas-ack", 1)
         with working(servers[0].port) as writers:
             until_answered(writers)
             old = client_of(stack.enter_context(running_redis(*QUICK)).port)
-            follow(old, servers[1].port)
+            follow(old, servers[-1].port)
             for number in range(5):
                 add(primary, f"m{number}")
             until_answered(writers)
         assert [writer.refused for writer in writers] == [0] * len(writers)
         same(primary, old)
-        assert stats(primary) == {"sync_full": 1, "sync_partial_ok": 0, "sync_partial_err": 0}
-        assert stats(middle)["sync_full"] == 1
+        for one in (primary, *ours):
+            assert stats(one) == {"sync_full": 1, "sync_partial_ok": 0, "sync_partial_err": 0}
 
 
 def test_entries_with_names_that_are_missed_cost_a_replica_of_redis_a_snapshot() -> None:
