@@ -64,17 +64,14 @@ def aux_of(point: ReplicationPoint | None, is_base: bool) -> dict[bytes, bytes]:
     """The aux fields of a snapshot. `is_base`: it is part of a log."""
     if point is None:
         return {}
-    role = {_ROLE: b"p"} if is_base and point.of_primary else {}
-    names = {_NAMES: _APART} if point.names_apart else {}
-    return (
-        role
-        | names
-        | {
-            b"repl-stream-db": b"%d" % point.database,
-            b"repl-id": point.id.encode(),
-            b"repl-offset": b"%d" % point.offset,
-        }
-    )
+    aux = {_ROLE: b"p"} if is_base and point.of_primary else {}
+    if point.names_apart:
+        aux[_NAMES] = _APART
+    return aux | {
+        b"repl-stream-db": b"%d" % point.database,
+        b"repl-id": point.id.encode(),
+        b"repl-offset": b"%d" % point.offset,
+    }
 
 
 def point_of_aux_or_none(aux: Mapping[bytes, bytes]) -> ReplicationPoint | None:

@@ -39,7 +39,7 @@ _ID = re.compile(r"[0-9a-f]+")
 # The primary cannot serve a sync now; it can later.
 _LATER = (b"-NOMASTERLINK", b"-LOADING", b"-BUSY", b"-MASTERDOWN")
 
-FOREIGN_REPLICAS = b"foreign-replicas"  # this server has replicas that are not penstock
+_FOREIGN_REPLICAS = b"foreign-replicas"  # this server has replicas that are not penstock
 _ONLY_PENSTOCK = "REPLCONF rdb-version"  # others do not know it
 _IS_PRIMARY = b"can't be sent to a master"
 
@@ -155,7 +155,7 @@ class PrimaryLink(asyncio.Protocol):
             steps.append(("REPLCONF", told))
         capabilities = [b"capa", b"eof", b"capa", b"psync2"]
         if self._replication.feed.has_names_apart:
-            capabilities += [b"capa", FOREIGN_REPLICAS]
+            capabilities += [b"capa", _FOREIGN_REPLICAS]
         steps.append(("REPLCONF", encode_command(b"REPLCONF", *capabilities)))
         version = b"%d" % VERSION_MAX
         steps.append((_ONLY_PENSTOCK, encode_command(b"REPLCONF", b"rdb-version", version)))
@@ -431,7 +431,7 @@ class PrimaryLink(asyncio.Protocol):
         synced = self._replication.synced_offset_or_none()
         more = [] if synced is None else [b"FACK", b"%d" % synced]
         if needs_names_apart:
-            more += [b"capa", FOREIGN_REPLICAS]
+            more += [b"capa", _FOREIGN_REPLICAS]
         self._write(encode_command(b"REPLCONF", b"ACK", offset, *more))
 
 

@@ -82,9 +82,7 @@ class Replication:
         self._second_ms = 0
         self._last_seen_ms = server.steady_ms()  # of any replica
         self.own_changes = OwnChanges(self)
-        self.tls: Tls | None = (
-            None  # of links; on a replica, once one was opened with tls-replication
-        )
+        self.tls: Tls | None = None  # of links, once this server has opened one by TLS
 
     def setting(self, name: str) -> Any:
         """The value of a directive."""
@@ -122,7 +120,7 @@ class Replication:
         link = self.link
         if link is None or not link.is_of_penstock:
             self.feed.put_names_apart()
-        elif not self.feed.has_names_apart:
+        elif not self.feed.has_names_apart and link.is_up:
             link.ack(needs_names_apart=True)
         return self.feed.has_names_apart
 
