@@ -28,6 +28,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
+from tests.support.guide import blocks_of
 from tests.support.replication.links import QUICK, SECONDS_MAX, eventually, linked, online
 from tests.support.replication.proxy import Proxy
 from tests.support.servers.durable_redis import DurableRedis, running_durable_redis
@@ -59,7 +60,7 @@ Server = PenstockServer | DurableRedis
 def blocks(heading: str) -> list[str]:
     """The fenced blocks of a section of docs/high-availability.md."""
     section = PAGE.read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    return re.findall(r"^```\w+\n(.*?)^```$", section, re.M | re.S)
+    return [block.text for block in blocks_of(section)]
 
 
 class Node:
