@@ -159,7 +159,7 @@ def test_sentinels_reach_servers_by_tls_and_fail_over(tmp_path: Path) -> None:
             url = f"rediss+sentinel://127.0.0.1:{port}/queue?{query}"
             with parse_url(url).connect(5, 5) as client:
                 assert client.execute_command("GET", "k") == b"v"
-                with redis.Redis(port=port, ssl=True, **options) as sentinel:  # type: ignore[arg-type]
+                with redis.Redis("127.0.0.1", port, ssl=True, **options) as sentinel:  # type: ignore[arg-type]
                     eventually(lambda: sentinel.sentinel_slaves("queue"), "it knows the replica")
                 primary.kill()
                 eventually(lambda: client.execute_command("SET", "k", "w") == b"OK", "writes go on")
@@ -188,7 +188,7 @@ def test_a_setting_of_tls_that_fails_changes_nothing(tmp_path: Path) -> None:
                 assert asking.config_get(name) == before
             again = authority.issue("again")
             asking.config_set(
-                *("tls-cert-file", again.certificate, "tls-key-file", again.key),
+                *("tls-cert-file", str(again.certificate), "tls-key-file", str(again.key)),
                 *("tls-auth-clients", "optional"),
             )
             assert asking.config_get("tls-cert-file") == {"tls-cert-file": str(again.certificate)}

@@ -9,7 +9,7 @@ from typing import Any
 import redis
 
 from tests.support.random.stream_commands import Words
-from tests.support.servers.raw_redis import RawRedis, Refusal
+from tests.support.servers.raw_redis import RawRedis
 
 SECONDS_MAX = 60.0
 # A snapshot begins at once, and tests may compare digests.
@@ -82,44 +82,40 @@ def streams_of(client: Any) -> dict[tuple[str, bytes], dict[bytes, Any]]:
     with replicas of Redis, messages that were known already.
     """
     found = {}
-    for name in client.info("keyspace"):
-        with RawRedis(client.get_connection_kwargs()["port"]) as one:
-            _, keys = one.ask([[b"SELECT", name.removeprefix("db").encode()], [b"KEYS", b"*"]])
-            types = one.ask([[b"TYPE", key] for key in keys])
-            streams = [key for key, word in zip(keys, types, strict=True) if word == "stream"]
-            replies = one.ask(
-                [[b"XINFO", b"STREAM", key, b"FULL", b"COUNT", b"0"] for key in streams]
-            )
-            found |= {
-                (name, key): _stream(reply) for key, reply in zip(streams, replies, strict=True)
-            }
+    databases = client.info("keyspace")
+    connection = client.connection_pool.get_connection()  # that of the client: it may be logged in
+
+    def ask(*words: Any) -> Any:
+        connection.send_command(*words)
+        return connection.read_response()
+
+    try:
+        for name in databases:
+            ask("SELECT", name.removeprefix("db"))
+            for key in ask("KEYS", "*"):
+                if ask("TYPE", key) == b"stream":
+                    found[name, key] = _stream(ask("XINFO", "STREAM", key, "FULL", "COUNT", 0))
+    finally:
+        try:
+            ask("SELECT", 0)
+        finally:
+            client.connection_pool.release(connection)
     return found
 
 
-def _stream(reply: list[Any] | Refusal) -> dict[bytes, Any]:
-    if isinstance(reply, Refusal):  # it has just expired
-        return {}
-    about = _fields(reply)
-    about[b"groups"] = [_group(group) for group in about[b"groups"]]
+def _stream(about: dict[bytes, Any]) -> dict[bytes, Any]:
     left_out = (b"radix-tree-keys", b"radix-tree-nodes", b"iids-duplicates")
-    return {field: value for field, value in about.items() if field not in left_out}
-
-
-def _group(flat: list[Any]) -> dict[bytes, Any]:
-    group = _fields(flat)
-    group[b"consumers"] = [
-        {
-            field: value
-            for field, value in _fields(consumer).items()
-            if field not in (b"seen-time", b"active-time")
-        }
-        for consumer in group[b"consumers"]
+    found = {field: value for field, value in about.items() if field not in left_out}
+    found[b"groups"] = [
+        group | {b"consumers": [_consumer(one) for one in group[b"consumers"]]}
+        for group in about[b"groups"]
     ]
-    return group
+    return found
 
 
-def _fields(flat: list[Any]) -> dict[bytes, Any]:
-    return dict(zip(flat[::2], flat[1::2], strict=True))
+def _consumer(about: dict[bytes, Any]) -> dict[bytes, Any]:
+    times = (b"seen-time", b"active-time")
+    return {field: value for field, value in about.items() if field not in times}
 
 
 def send(port: int, commands: Iterable[Words]) -> None:

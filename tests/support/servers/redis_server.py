@@ -49,7 +49,7 @@ def redis_program_or_none() -> str | None:
 
 def client_without_retries(port: int, **options: Any) -> redis.Redis:
     """A client that fails at once if it cannot connect. By default, redis-py retries for 3 seconds."""
-    return redis.Redis(port=port, retry=Retry(NoBackoff(), 0), **options)
+    return redis.Redis("127.0.0.1", port, retry=Retry(NoBackoff(), 0), **options)
 
 
 @contextmanager
