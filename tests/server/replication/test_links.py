@@ -62,10 +62,10 @@ def port_of(client: Any) -> int:
     return int(client.get_connection_kwargs()["port"])
 
 
-def work(name: str, level: str) -> list[Words]:
+def work(name: str, level: str, count: int = COMMANDS) -> list[Words]:
     """Random commands of a version. None blocks."""
     world = EffectWorld(random.Random(name), level)
-    made = (world.command() for _ in range(COMMANDS))
+    made = (world.command() for _ in range(count))
     return [words for words in made if b"BLOCK" not in map(bytes.upper, words) and is_equal(words)]
 
 
@@ -248,13 +248,10 @@ def test_ours_follow_ours_at_the_newest_level_with_every_command() -> None:
             for more in ((), ("--appendonly", "no"), ())
         ]
         primary, replica, last = (client_of(server.port) for server in servers)
-        world = EffectWorld(random.Random(f"{seed()}/newest"), "8.6")
-        commands = [world.command() for _ in range(4 * COMMANDS)]
-        commands = [words for words in commands if b"BLOCK" not in words]
-        send(servers[0].port, commands[: 2 * COMMANDS])
+        send(servers[0].port, work(f"{seed()}/newest", "8.6", 2 * COMMANDS))
         follow(replica, servers[0].port)
         follow(last, servers[1].port)
-        send(servers[0].port, commands[2 * COMMANDS :])
+        send(servers[0].port, work(f"{seed()}/newest, with replicas", "8.6", 2 * COMMANDS))
         same(primary, replica)
         same(primary, last)
 
