@@ -1,7 +1,8 @@
 """The longest stop of a server: a process that sends PING without a pause, and notes the slowest answer.
 
 Two figures for each answer: the time until it came, and the CPU time that the server's main thread spent
-meanwhile (`/proc/PID/schedstat`). On a busy machine the first includes the time in which the server was not
+meanwhile (`/proc/PID/schedstat`). A server that answers with an error, such as LOADING, stands still until it
+answers PONG. On a busy machine the first includes the time in which the server was not
 running at all; the second does not.
 """
 
@@ -78,8 +79,8 @@ def _ping(port: int, pid: int, line: Connection) -> None:
         used = cpu_ns()
         while True:
             start = time.perf_counter()
-            connection.sendall(b"PING\r\n")
-            assert connection.recv(64) == b"+PONG\r\n"
+            while not _is_pong(connection):
+                pass
             longest = max(longest, time.perf_counter() - start)
             used, before = cpu_ns(), used
             most = max(most, (used - before) / 1e9)
@@ -89,3 +90,14 @@ def _ping(port: int, pid: int, line: Connection) -> None:
                     return
                 line.send(Stop(longest * 1000, most * 1000))
                 longest = most = 0.0
+
+
+def _is_pong(connection: socket.socket) -> bool:
+    """Send PING; False if the answer is an error."""
+    connection.sendall(b"PING\r\n")
+    answer = b""
+    while not answer.endswith(b"\r\n"):
+        piece = connection.recv(256)
+        assert piece, "the server has closed the connection"
+        answer += piece
+    return answer == b"+PONG\r\n"

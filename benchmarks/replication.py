@@ -41,6 +41,7 @@ from tests.support.servers.redis_server import redis_program_or_none, running_re
 
 DEPTH = 64
 WAITING_SECONDS = 2.0
+OLD_SHARE = 10  # a replica has had a tenth of the entries before its sync
 XADD = b"*5\r\n$4\r\nXADD\r\n$1\r\ns\r\n$1\r\n*\r\n$4\r\ntemp\r\n$2\r\n21\r\n"
 WAIT = b"*3\r\n$4\r\nWAIT\r\n$1\r\n1\r\n$1\r\n0\r\n"
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -161,22 +162,30 @@ def waiting_table(rounds: int) -> tuple[list[str], list[list[str]]]:
 
 
 def sync_table(entries: int) -> tuple[list[str], list[list[str]]]:
-    """A full sync: how long it takes, and the longest stop of the primary meanwhile."""
+    """A full sync: how long it takes, and the longest stops of both servers meanwhile.
+
+    The replica has old data, which it should serve until the new data is loaded.
+    """
     rows = []
     for name in NAMES:
         with side(name, 0) as one, side(name, 0) as other:
             pipelined(one, entries)
-            with pinging(one.port, one.pid) as pings:
-                pings.forget()
+            pipelined(other, entries // OLD_SHARE)
+            with (
+                pinging(one.port, one.pid) as of_primary,
+                pinging(other.port, other.pid) as of_replica,
+                redis.Redis(port=other.port) as replica,
+            ):
+                of_primary.forget()
+                of_replica.forget()
                 start = time.perf_counter()
-                with redis.Redis(port=other.port) as replica:
-                    follow(replica, one.port)
+                follow(replica, one.port)
                 seconds = time.perf_counter() - start
-                stop = pings.longest()
-            rows.append(
-                [name, f"{seconds:.2f} s", f"{stop.wall_ms:.1f} ms", f"{stop.cpu_ms:.1f} ms"]
-            )
-    return [f"full sync of {entries:,} entries", "time", "longest stop", "of it CPU"], rows
+                stops = of_primary.longest(), of_replica.longest()
+            shown = [f"{ms:.1f} ms" for stop in stops for ms in (stop.wall_ms, stop.cpu_ms)]
+            rows.append([name, f"{seconds:.2f} s", *shown])
+    head = ["longest stop of the primary", "of it CPU", "longest stop of the replica", "of it CPU"]
+    return [f"full sync of {entries:,} entries", "time", *head], rows
 
 
 def main() -> None:

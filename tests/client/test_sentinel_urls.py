@@ -1,4 +1,4 @@
-"""URLs that name Sentinels: TLS, and a login of their own."""
+"""URLs that name Sentinels: lists of them, TLS, and a login of their own."""
 
 from __future__ import annotations
 
@@ -8,8 +8,39 @@ import pytest
 from redis.connection import SSLConnection
 from redis.sentinel import SentinelManagedSSLConnection
 
-from penstock.client.address import BadUrl, parse_url
+from penstock.client.address import BadUrl, parse_url, split_urls
 from tests.support.replication.false_sentinel import FalseSentinel
+
+
+@pytest.mark.parametrize(
+    ("text", "urls"),
+    [
+        ("redis://a:1", ["redis://a:1"]),
+        (" redis://a:1,rediss://b:2/3 ", ["redis://a:1", "rediss://b:2/3"]),
+        ("redis://a:1,  unix:///tmp/b", ["redis://a:1", "unix:///tmp/b"]),
+        ("redis+sentinel://h:1,h:2,h:3/queue", ["redis+sentinel://h:1,h:2,h:3/queue"]),
+        (
+            "redis+sentinel://:p,w@h:1,h:2/queue?sentinel_tls=no,rediss+sentinel://i,j:2/other/1",
+            [
+                "redis+sentinel://:p,w@h:1,h:2/queue?sentinel_tls=no",
+                "rediss+sentinel://i,j:2/other/1",
+            ],
+        ),
+        ("redis://a:1,b:2", ["redis://a:1,b:2"]),  # no scheme: one URL, which is then refused
+        ("", [""]),
+    ],
+)
+def test_a_comma_separates_two_urls_only_before_a_scheme(text: str, urls: list[str]) -> None:
+    assert split_urls(text) == urls
+
+
+def test_each_url_of_a_list_keeps_its_sentinels() -> None:
+    text = "redis+sentinel://h:1,h:2,h/queue/2, redis+sentinel://i:1,j:2/other"
+    first, second = map(parse_url, split_urls(text))
+    assert (first.name, first.database) == ("queue", 2)
+    assert first.sentinels == (("h", 1), ("h", 2), ("h", 26379))
+    assert second.name == "other"
+    assert second.sentinels == (("i", 1), ("j", 2))
 
 
 def pools(url: str) -> tuple[Any, Any]:

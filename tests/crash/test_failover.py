@@ -33,7 +33,7 @@ from tests.support.failover.faults import (
     faults_of,
 )
 from tests.support.replication.links import eventually
-from tests.support.replication.sentinels import NAME, Group, running_group
+from tests.support.replication.sentinels import WATCHES, Group, Node, blocks, running_group
 from tests.support.servers.programs import REDIS_7_0
 
 Cell = tuple[Column, Sequence[Fault]]
@@ -42,6 +42,9 @@ STRICT = [column for column in COLUMNS if column.setting == ACK]
 WEAK = [column for column in COLUMNS if column.setting != ACK]
 # A fault under which entries are lost for certain: what the setting does not notice.
 LOSES = {NONE: WITH_CLIENTS, TO_WRITE: SILENT, WAIT: WITH_REPLICA, ACK_ONE: WITH_REPLICA}
+
+
+WHO = ("CONFIG", "GET", "replica-announce-port")
 
 
 def loses(column: Column, fault: Fault) -> bool:
@@ -101,20 +104,10 @@ def test_a_failover_that_the_operator_asks_sentinel_for_loses_nothing(
     assert (outcome.lost, outcome.redelivered, outcome.out_of_order) == (0, 0, 0), outcome
 
 
-# As in docs/high-availability.md.
-USERS = """
-user sentinel on >of-sentinel allchannels +multi +slaveof +ping +exec +subscribe +config|rewrite +role \
-+publish +info +client|setname +client|kill +script|kill
-user replica on >of-replica +psync +replconf +ping
-masteruser replica
-masterauth of-replica
-""".replace("\\\n", "")
-LOGIN = f"sentinel auth-user {NAME} sentinel\nsentinel auth-pass {NAME} of-sentinel\n"
-
-
 def test_sentinels_and_replicas_work_as_users_with_few_rights(tmp_path: Path) -> None:
     REDIS_7_0.need()
-    with running_group(tmp_path, USERS, login=LOGIN) as group:
+    _, _, users, login, _ = blocks("A trio under Sentinel")
+    with running_group(tmp_path, users, watches=WATCHES + login) as group:
         old = group.primary()
         old.server.kill()
         group.wait_for_primary_other_than(old)
@@ -131,19 +124,37 @@ def test_sentinels_and_replicas_work_as_users_with_few_rights(tmp_path: Path) ->
                 eventually(lambda: client.xlen("s") == 1, "the replicas follow")
 
 
+def test_the_dashboard_keeps_one_link_through_a_failover(tmp_path: Path) -> None:
+    REDIS_7_0.need()
+    with running_group(tmp_path, "", servers=2) as group, asyncio.Runner() as runner:
+        link = SingleLink(group.url)
+        old = group.primary()
+        assert runner.run(link.send([WHO])) == [answer_of(old)]
+        old.server.kill()
+        new = group.wait_for_primary_other_than(old)
+        eventually(lambda: runner.run(link.send([WHO])) == [answer_of(new)], "the link follows")
+        group.heal()
+        assert runner.run(link.send([("SET", "k", "v"), WHO])) == [b"OK", answer_of(new)]
+        runner.run(link.close())
+
+
+def answer_of(node: Node) -> list[bytes]:
+    """A server says which one it is."""
+    return [b"replica-announce-port", str(node.proxy.port).encode()]
+
+
 def finds_the_primary(group: Group) -> None:
     """The command line, Spark and the dashboard connect to the server that the Sentinels name."""
-    words = ("CONFIG", "GET", "replica-announce-port")
-    answer = [b"replica-announce-port", str(group.primary().proxy.port).encode()]
+    answer = answer_of(group.primary())
     with ServerConnection(group.url) as connection:
-        assert connection.ask(*words) == answer
+        assert connection.ask(*WHO) == answer
     with Servers(Place((parse_url(group.url),))) as servers:
         assert servers.ask(StreamName(b"s0"), "XLEN", "s0") >= 1
 
     async def ask() -> object:
         link = SingleLink(group.url)
         try:
-            return await link.send([words])
+            return await link.send([WHO])
         finally:
             await link.close()
 

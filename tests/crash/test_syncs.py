@@ -1,6 +1,7 @@
 """Every disk operation of a sync is interrupted once: by an error, by a kill, by a power cut.
 
-A replica receives a snapshot into a file. A server that was a primary keeps its own changes before that.
+A primary may write the snapshot to a file, and then sends that. A replica receives a snapshot into a file,
+and loads that. A server that was a primary keeps its own changes before that.
 """
 
 from __future__ import annotations
@@ -17,12 +18,21 @@ from penstock.engine.clock import ManualClock
 from penstock.engine.execute import TABLE, Engine
 from penstock.persist.layout import Layout
 from penstock.persist.replication_point import ReplicationPoint
+from penstock.persist.snapshot import SnapshotOptions, write_rdb
 from penstock.persist.store import Store
-from penstock.server.replication.sync_file import SyncFile, file_for_or_none, remove_leftovers
+from penstock.server.replication.full_sync import TEMP_NAME
+from penstock.server.replication.sync_file import (
+    TEMP_PREFIX,
+    Loading,
+    SyncFile,
+    file_for_or_none,
+    remove_leftovers,
+)
 from tests.support.disk.durable_work import VERSION, Work
 from tests.support.disk.fake_disk import OUTCOMES, Crash, FakeDisk, Fault
 from tests.support.engine.engine_state import engine_state
 from tests.support.engine.engines import START_MS
+from tests.support.servers.connections import ManualClient
 from tests.support.servers.durable_bench import DurableBench
 
 KEPT = Layout("/data/dropped-0123abcd-7")
@@ -150,6 +160,47 @@ def test_if_the_last_changes_cannot_be_written_a_snapshot_replaces_nothing(
     asyncio.run(run())
 
 
+# --- The snapshot of a primary -----------------------------------------------------------------------
+
+
+def ask_for_snapshot(bench: DurableBench) -> ManualClient:
+    """A replica that gets a snapshot through a file."""
+    replica = bench.connect()
+    replica.tell("PSYNC ? -1")
+    bench.wait_for_child()
+    bench.loop.run()
+    return replica
+
+
+@pytest.mark.parametrize("kind", ["create", "write", "size", "read", "readinto", "remove"])
+def test_an_error_at_each_operation_of_a_primary_costs_the_replica_its_link_at_most(
+    tmp_path: Path, kind: str
+) -> None:
+    async def run() -> None:
+        bench = DurableBench(tmp_path, appendonly="no", repl_diskless_sync="no")
+        client = bench.connect()
+        assert client.reply("SET k v") == "OK"
+        file = tmp_path / TEMP_NAME
+        bench.disk.faulty, bench.disk.faulty_name = {kind}, TEMP_NAME
+        bench.fail(errno.EIO)
+        replica = ask_for_snapshot(bench)
+        assert replica.closed == (kind != "remove")
+        assert file.exists() == (kind == "remove")
+        assert client.reply("GET k") == b"v"
+        bench.heal()
+        again = ask_for_snapshot(bench)
+        assert not again.closed
+        assert not file.exists()
+        for served in [again] if replica.closed else [again, replica]:
+            head, _, rest = served.heard().partition(b"\r\n$")
+            size, _, snapshot = rest.partition(b"\r\n")
+            assert head.startswith(b"+FULLRESYNC")
+            assert snapshot[: int(size)].startswith(b"REDIS")
+            assert len(snapshot) >= int(size)
+
+    asyncio.run(run())
+
+
 # --- The snapshot of a replica -----------------------------------------------------------------------
 
 
@@ -220,3 +271,37 @@ def test_a_killed_process_leaves_a_file_that_the_next_one_removes() -> None:
     found = disk.after_kill()
     remove_leftovers(found, "/data")
     assert found.contents() == {"/data/dump.rdb": b"old"}
+
+
+@pytest.mark.parametrize("kind", ["read", "readinto", "remove"])
+def test_an_error_while_a_snapshot_is_loaded_is_reported_and_the_next_attempt_succeeds(
+    tmp_path: Path, kind: str
+) -> None:
+    bench = DurableBench(tmp_path, appendonly="no")
+    assert bench.connect().reply("SET k v") == "OK"
+    snapshot = bytearray()
+    write_rdb(snapshot.extend, bench.engine, SnapshotOptions(), is_base=False)
+    bench.disk.faulty, bench.disk.faulty_name = {kind}, TEMP_PREFIX
+
+    async def load() -> Loading:
+        made = file_for_or_none(bench.disk, str(tmp_path), b"$%d" % len(snapshot))
+        assert made is not None
+        assert made.take(bytes(snapshot)) == b""
+        made.close()
+        loaded = asyncio.Event()
+        loading = Loading(bench.disk, made.path, bench.engine.spare(), skip_foreign=False)
+        loading.start(loaded.set)
+        await loaded.wait()
+        made.drop()
+        return loading
+
+    bench.fail(errno.EIO)
+    loading = asyncio.run(load())
+    assert not loading.is_unsupported
+    assert (loading.failure is None) == (kind == "remove")
+    assert len(list(tmp_path.glob(f"{TEMP_PREFIX}*"))) == (kind == "remove")
+    bench.heal()
+    loading = asyncio.run(load())
+    assert (loading.failure, loading.keys) == (None, 1)
+    remove_leftovers(bench.disk, str(tmp_path))
+    assert not list(tmp_path.glob(f"{TEMP_PREFIX}*"))

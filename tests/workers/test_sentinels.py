@@ -11,11 +11,12 @@ from tests.support.replication.sentinels import running_group
 from tests.support.servers.programs import REDIS_7_0
 from tests.support.work.waiting import wait_until
 
-SETTINGS = "appendfsync always\nmin-replicas-ack 1\nmin-replicas-ack-timeout 500\n"
+SETTINGS = "appendfsync always\nmin-replicas-ack 2\nmin-replicas-ack-timeout 500\n"
 ENTRIES = 40
 
 
 def test_workers_follow_a_failover_and_lose_nothing(tmp_path: Path) -> None:
+    """With two acks. So the server that was killed has to come back, or no write would be answered."""
     REDIS_7_0.need()
     ran: set[int] = set()
     settled: set[int] = set()
@@ -37,7 +38,10 @@ def test_workers_follow_a_failover_and_lose_nothing(tmp_path: Path) -> None:
             wait_until(lambda: _sends(job, number))  # noqa: B023
             if number == ENTRIES // 2:
                 wait_until(lambda: ran)
-                group.primary().server.kill()
+                old = group.primary()
+                old.server.kill()
+                group.wait_for_primary_other_than(old)
+                assert group.heal() is not old
         wait_until(lambda: len(settled) == ENTRIES)
         wait_until(lambda: not any(count for _, count in worker.held_counts()))
         assert worker.stop()

@@ -27,7 +27,7 @@ from penstock.server.config import directives
 from penstock.server.config import file as config_file
 from penstock.server.config.settings import Config
 from penstock.server.net.certificate import expiry_s_or_none
-from penstock.server.net.tls import BUFFER_BYTES, Tls, client_context, server_context
+from penstock.server.net.tls import BUFFER_BYTES, Tls, client_context, rebuild, server_context
 from penstock.server.net.tls_listener import TlsListener
 from tests.support.certificates import Authority, Pair
 from tests.support.servers.connections import ServerBench
@@ -291,6 +291,27 @@ def test_settings_that_cannot_work_are_refused(
         Tls(loaded(*words))
 
 
+def test_a_change_is_taken_back_although_the_old_files_cannot_be_used_any_more(
+    authority: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    own = authority.issue("own")
+    config = loaded(*settings(authority, own), "--appendonly", "no")
+    saves, server = config.shown("save"), ServerBench().server
+    config.attach(server)
+    server.tls = Tls(config)
+    context = server.tls.context
+    own.key.write_text("damaged")
+    with pytest.raises(ConfigError, match=r"own\.key") as refused:
+        config.change({"save": ((1, 1),), "tls-protocols": ("TLSv1.2",)})
+    assert refused.value.args[1] == "tls-protocols"
+    assert (config.value("tls-protocols"), config.shown("save")) == ((), saves)
+    assert server.tls.context is context
+    assert "the old value of tls-protocols cannot be put in force again" in caplog.text
+    own = authority.issue("own")
+    config.change({"tls-protocols": ("TLSv1.2",)})
+    assert server.tls.context.maximum_version is ssl.TLSVersion.TLSv1_2
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
@@ -417,7 +438,7 @@ def test_a_certificate_that_ends_soon_is_reported_every_day(
         assert len(caplog.messages) == lines, days_left
     assert "expires at 20" in caplog.messages[0]
     assert "has expired" in caplog.messages[-1]
-    tls.rebuild()
+    rebuild([tls])
     tls.look(tls.expires_s - 13 * day_s)
     assert len(caplog.messages) == 4
 

@@ -78,3 +78,22 @@ def test_a_stream_in_a_database_that_there_is_not_is_refused(tmp_path: Path) -> 
     feed.history.database = 99
     with pytest.raises(StreamRefused, match="uses database 99, and there are 16"):
         Applying(bench.server, feed, DATA_ROWS, lambda: None)
+
+
+def test_a_name_without_its_stream_is_left_out_and_any_other_wrong_name_is_refused(
+    stream: Stream,
+) -> None:
+    stream.send("SET text v", "XIDMPRECORD gone p m 1-1", "XIDMPRECORD text p m 1-1")
+    assert stream.client.reply("EXISTS gone") == 0
+    with pytest.raises(StreamRefused, match="XIDMPRECORD text p m: Invalid stream ID"):
+        stream.send("XIDMPRECORD text p m nonsense")
+
+
+def test_the_stream_says_that_names_are_apart(stream: Stream) -> None:
+    feed = stream.bench.server.replication.feed
+    stream.send("PING")
+    assert not feed.has_names_apart
+    stream.send("PING names-apart")
+    point = feed.point_or_none()
+    assert point is not None
+    assert point.names_apart

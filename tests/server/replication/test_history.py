@@ -68,8 +68,8 @@ def test_the_backlog_has_the_last_bytes_at_every_place() -> None:
 
 
 def test_a_point_is_read_as_it_was_written() -> None:
-    for of_primary in (False, True):
-        point = ReplicationPoint(SOME_ID, 12345, 3, of_primary)
+    for of_primary, is_apart in ((False, True), (True, True), (False, False), (True, False)):
+        point = ReplicationPoint(SOME_ID, 12345, 3, of_primary, is_apart)
         assert parse_point_or_none(encode_point(point)) == point
         assert point_of_aux_or_none(aux_of(point, is_base=True)) == point
     sent = ReplicationPoint(SOME_ID, 12345, 3)

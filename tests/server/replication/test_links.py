@@ -28,7 +28,9 @@ from tests.support.replication.links import (
     same,
     send,
     stats,
+    streams_of,
 )
+from tests.support.replication.writers import hand_over
 from tests.support.servers.penstock_server import running_penstock
 from tests.support.servers.programs import REDIS_7_0, REDIS_8_6, VALKEY_9, Program
 from tests.support.servers.redis_server import running_redis
@@ -60,10 +62,10 @@ def port_of(client: Any) -> int:
     return int(client.get_connection_kwargs()["port"])
 
 
-def work(name: str, level: str) -> list[Words]:
+def work(name: str, level: str, count: int = COMMANDS) -> list[Words]:
     """Random commands of a version. None blocks."""
     world = EffectWorld(random.Random(name), level)
-    made = (world.command() for _ in range(COMMANDS))
+    made = (world.command() for _ in range(count))
     return [words for words in made if b"BLOCK" not in map(bytes.upper, words) and is_equal(words)]
 
 
@@ -246,15 +248,52 @@ def test_ours_follow_ours_at_the_newest_level_with_every_command() -> None:
             for more in ((), ("--appendonly", "no"), ())
         ]
         primary, replica, last = (client_of(server.port) for server in servers)
-        world = EffectWorld(random.Random(f"{seed()}/newest"), "8.6")
-        commands = [world.command() for _ in range(4 * COMMANDS)]
-        commands = [words for words in commands if b"BLOCK" not in words]
-        send(servers[0].port, commands[: 2 * COMMANDS])
+        send(servers[0].port, work(f"{seed()}/newest", "8.6", 2 * COMMANDS))
         follow(replica, servers[0].port)
         follow(last, servers[1].port)
-        send(servers[0].port, commands[2 * COMMANDS :])
+        send(servers[0].port, work(f"{seed()}/newest, with replicas", "8.6", 2 * COMMANDS))
         same(primary, replica)
         same(primary, last)
+
+
+def test_groups_producers_and_counters_are_the_same_through_breaks_restarts_and_promotions(
+    tmp_path: Path,
+) -> None:
+    with (
+        running_penstock(*QUICK, data=tmp_path / "a") as first,
+        running_penstock(*QUICK, data=tmp_path / "b") as second,
+    ):
+        primary, replica = client_of(first.port), client_of(second.port)
+        send(first.port, work(f"{seed()}/before", "8.6"))
+        follow(replica, first.port)
+        send(first.port, work(f"{seed()}/with it", "8.6"))
+        same(primary, replica)
+        primary.client_kill_filter(_type="replica")
+        send(first.port, work(f"{seed()}/after a break", "8.6"))
+        linked(replica)
+        same(primary, replica)
+        eventually(lambda: "log rewritten" in second.log(), "its log has a base")
+        second.kill()
+        send(first.port, work(f"{seed()}/without it", "8.6"))
+        second.start("--replicaof", "127.0.0.1", str(first.port))
+        replica = client_of(second.port)
+        linked(replica)
+        same(primary, replica)
+        hand_over(primary, replica)
+        send(second.port, work(f"{seed()}/promoted", "8.6"))
+        for _ in range(3):
+            replica.execute_command("XADD", "twice", "IDMP", "producer", "name", "*", "k", "v")
+        replica.xgroup_create("twice", "g", 0)
+        replica.xreadgroup("g", "c", {"twice": ">"})
+        same(replica, primary)
+        about = streams_of(primary)["db0", b"twice"]
+        assert (about[b"iids-tracked"], len(about[b"groups"][0][b"pending"])) == (1, 1)
+        assert [one.xinfo_stream("twice")["iids-duplicates"] for one in (primary, replica)] == [
+            2,
+            2,
+        ]
+        assert stats(primary)["sync_full"] == 1
+        assert stats(replica)["sync_full"] == 0
 
 
 def test_a_replica_serves_its_blocked_readers_from_the_link() -> None:

@@ -181,6 +181,26 @@ def test_an_empty_primary_does_not_wipe_out_a_redis_that_never_followed_anybody(
         same(client, mirror)
 
 
+@pytest.mark.parametrize("setting", ["min-replicas-ack", "min-replicas-to-write"])
+def test_an_empty_primary_that_needs_replicas_says_how_to_begin_with_a_new_redis(
+    setting: str,
+) -> None:
+    """The first key waits for the replica, and the replica for the first key."""
+    with running_penstock(*QUICK, f"--{setting}", "1") as primary, running_redis(*QUICK) as theirs:
+        client, mirror = client_of(primary.port), client_of(theirs.port)
+        mirror.execute_command("REPLICAOF", "127.0.0.1", primary.port)
+        eventually(lambda: f"no client can add a key: {setting}" in primary.log())
+        with pytest.raises(redis.RedisError, match="Not enough good replicas"):
+            client.set("first", "1")
+        client.config_set("replica-allow-empty-primary", "yes")
+        linked(mirror)
+        eventually(lambda: client.set("first", "1"), "the replica counts")
+        same(client, mirror)
+        client.config_set("replica-allow-empty-primary", "no")
+        mirror.execute_command("CLIENT", "KILL", "TYPE", "master")
+        linked(mirror)
+
+
 def test_a_server_without_data_follows_an_empty_primary_also_after_its_restart() -> None:
     with running_penstock(*QUICK) as primary, running_penstock(*QUICK) as replica:
         client = client_of(replica.port)

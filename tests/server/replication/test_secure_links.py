@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 
+from penstock.client.address import parse_url
 from tests.support.certificates import Authority, Pair
 from tests.support.replication.links import QUICK, client_of, eventually, follow, linked, same
+from tests.support.replication.sentinels import running_sentinel
 from tests.support.servers.penstock_server import running_penstock
-from tests.support.servers.redis_server import free_port
+from tests.support.servers.programs import REDIS_7_0
+from tests.support.servers.redis_server import free_port, redis_program_or_none
 
 
 def tls(authority: Authority, name: str, port: int) -> list[str]:
@@ -102,7 +106,7 @@ def test_new_certificates_of_links_are_used_without_a_restart(tmp_path: Path) ->
         authority.issue("own", expired=True)
         eventually(lambda: "in use for new links to a primary" in replica.log())
         eventually(
-            lambda: "a primary that verifies it lets this server in no more" in replica.log()
+            lambda: "a primary that verifies it no longer accepts this server" in replica.log()
         )
         client.client_kill_filter(_type="replica", skipme=True)
         eventually(lambda: "certificate has expired" in primary.log(), "the new one is in use")
@@ -112,6 +116,87 @@ def test_new_certificates_of_links_are_used_without_a_restart(tmp_path: Path) ->
         linked(mirror)
         client.set("k", "v")
         same(client, mirror)
+
+
+def test_sentinels_reach_servers_by_tls_and_fail_over(tmp_path: Path) -> None:
+    program = redis_program_or_none()
+    REDIS_7_0.need()
+    assert program is not None
+    # A program without TLS complains about its first directive, others about the second one.
+    said = subprocess.run(
+        [program, "--tls-replication", "no", "--port", "none"],
+        capture_output=True,
+        check=False,
+    )
+    if b"tls-replication" in said.stdout + said.stderr:
+        pytest.skip("this redis-server was built without TLS")
+    authority = Authority(tmp_path)
+    own = authority.issue("own")
+    files = {
+        "ssl_ca_certs": authority.file,
+        "ssl_certfile": own.certificate,
+        "ssl_keyfile": own.key,
+    }
+    options = {name: str(file) for name, file in files.items()}
+    first, second = free_port(), free_port()
+    lines = (
+        "port 0\ntls-replication yes\n"
+        f"tls-cert-file {own.certificate}\ntls-key-file {own.key}\ntls-ca-cert-file {authority.file}\n"
+        f"sentinel monitor queue 127.0.0.1 {first} 1\n"
+        "sentinel down-after-milliseconds queue 1500\nsentinel failover-timeout queue 4000\n"
+    )
+    with (
+        running_penstock(*QUICK, *tls(authority, "first", first)) as primary,
+        running_penstock(*QUICK, *tls(authority, "second", second)) as replica,
+    ):
+        mirror = client_of(replica.port)
+        client_of(primary.port).set("k", "v")
+        follow(mirror, first)
+        with running_sentinel(
+            lines, tmp_path / "sentinel.log", "tls-port", ssl=True, **options
+        ) as port:
+            query = "&".join(f"{name}={file}" for name, file in options.items())
+            url = f"rediss+sentinel://127.0.0.1:{port}/queue?{query}"
+            with parse_url(url).connect(5, 5) as client:
+                assert client.execute_command("GET", "k") == b"v"
+                with redis.Redis("127.0.0.1", port, ssl=True, **options) as sentinel:  # type: ignore[arg-type]
+                    eventually(lambda: sentinel.sentinel_slaves("queue"), "it knows the replica")
+                primary.kill()
+                eventually(lambda: client.execute_command("SET", "k", "w") == b"OK", "writes go on")
+            assert mirror.get("k") == b"w"
+
+
+def test_a_setting_of_tls_that_fails_changes_nothing(tmp_path: Path) -> None:
+    """The files of one side cannot be used: settings of the other side can be changed, common ones cannot."""
+    authority = Authority(tmp_path)
+    port, other = free_port(), free_port()
+    own = authority.issue("own")
+    files = ("--tls-client-cert-file", str(own.certificate), "--tls-client-key-file", str(own.key))
+    with (
+        running_penstock(*QUICK, *tls(authority, "first", port)) as primary,
+        running_penstock(*QUICK, *tls(authority, "second", other), *files) as replica,
+    ):
+        client, mirror = client_of(primary.port), client_of(replica.port)
+        follow(mirror, port)
+        own.key.write_text("not a key")
+        with client_of(replica.port) as asking:
+            connection = asking.client_id()
+            for name, value in (("tls-protocols", "TLSv1.2"), ("tls-client-cert-file", "/nowhere")):
+                before = asking.config_get(name)
+                with pytest.raises(redis.ResponseError, match=f"argument '{name}'.*tls-client"):
+                    asking.config_set(name, value)
+                assert asking.config_get(name) == before
+            again = authority.issue("again")
+            asking.config_set(
+                *("tls-cert-file", str(again.certificate), "tls-key-file", str(again.key)),
+                *("tls-auth-clients", "optional"),
+            )
+            assert asking.config_get("tls-cert-file") == {"tls-cert-file": str(again.certificate)}
+            assert asking.client_id() == connection
+            assert asking.execute_command("REPLICAOF", "NO", "ONE")
+            asking.config_set("tls-protocols", "TLSv1.2")  # there are no links any more
+            assert asking.client_id() == connection
+        assert client.ping()
 
 
 def problem(client: Any) -> str:

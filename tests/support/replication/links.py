@@ -16,9 +16,11 @@ SECONDS_MAX = 60.0
 QUICK = ("--repl-diskless-sync-delay", "0", "--enable-debug-command", "yes")
 
 
-def eventually(holds: Callable[[], object], what: str = "") -> None:
+def eventually(
+    holds: Callable[[], object], what: str = "", seconds_max: float = SECONDS_MAX
+) -> None:
     """Wait until a condition holds. Servers that start or stop meanwhile refuse connections."""
-    deadline = time.monotonic() + SECONDS_MAX
+    deadline = time.monotonic() + seconds_max
     last: object = None
     while time.monotonic() < deadline:
         try:
@@ -64,8 +66,56 @@ def linked(replica: Any) -> None:
 
 
 def same(primary: Any, replica: Any) -> None:
-    """Wait until both have the same data."""
+    """Wait until both have the same data. Between two penstocks also what the digest leaves out."""
     eventually(lambda: digest(primary) == digest(replica), "both have the same data")
+    if all("penstock_version" in client.info("penstock") for client in (primary, replica)):
+        eventually(
+            lambda: streams_of(primary) == streams_of(replica),
+            "both have the same groups, producers and counters",
+        )
+
+
+def streams_of(client: Any) -> dict[tuple[str, bytes], dict[bytes, Any]]:
+    """What XINFO STREAM FULL says about each stream of each database: groups, producers and counters.
+
+    Left out is what the stream of changes does not have: when consumers were seen, how nodes are cut, and,
+    with replicas of Redis, messages that were known already.
+    """
+    found = {}
+    databases = client.info("keyspace")
+    connection = client.connection_pool.get_connection()  # that of the client: it may be logged in
+
+    def ask(*words: Any) -> Any:
+        connection.send_command(*words)
+        return connection.read_response()
+
+    try:
+        for name in databases:
+            ask("SELECT", name.removeprefix("db"))
+            for key in ask("KEYS", "*"):
+                if ask("TYPE", key) == b"stream":
+                    found[name, key] = _stream(ask("XINFO", "STREAM", key, "FULL", "COUNT", 0))
+    finally:
+        try:
+            ask("SELECT", 0)
+        finally:
+            client.connection_pool.release(connection)
+    return found
+
+
+def _stream(about: dict[bytes, Any]) -> dict[bytes, Any]:
+    left_out = (b"radix-tree-keys", b"radix-tree-nodes", b"iids-duplicates")
+    found = {field: value for field, value in about.items() if field not in left_out}
+    found[b"groups"] = [
+        group | {b"consumers": [_consumer(one) for one in group[b"consumers"]]}
+        for group in about[b"groups"]
+    ]
+    return found
+
+
+def _consumer(about: dict[bytes, Any]) -> dict[bytes, Any]:
+    times = (b"seen-time", b"active-time")
+    return {field: value for field, value in about.items() if field not in times}
 
 
 def send(port: int, commands: Iterable[Words]) -> None:

@@ -7,14 +7,18 @@ Everybody reaches a server through its proxy (proxy.py), which can be cut. It ha
     far     for all other clients
 
 A test can also connect directly.
+
+In the texts of configuration files, `10.0.0.N 6379` is the server with the number N, as in
+docs/high-availability.md. `blocks` gives the texts of that page.
 """
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,34 +28,64 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
-from tests.support.replication.links import QUICK, eventually, linked, online
+from tests.support.guide import blocks_of
+from tests.support.replication.links import QUICK, SECONDS_MAX, eventually, linked, online
 from tests.support.replication.proxy import Proxy
 from tests.support.servers.durable_redis import DurableRedis, running_durable_redis
 from tests.support.servers.penstock_server import PenstockServer, running_penstock
-from tests.support.servers.redis_server import free_port, redis_program_or_none
+from tests.support.servers.redis_server import (
+    PORTS_TRIED_MAX,
+    answers,
+    end,
+    free_port,
+    redis_program_or_none,
+)
 
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "high-availability.md"
 NAME = "queue"
-QUORUM = 2
 SENTINELS = 3
-DOWN_AFTER_MS = 1500
-FAILOVER_MS = 4000
 LOG_LINES = 20
 PENSTOCK, REDIS = "penstock", "Redis"
+FOLLOWS = "replicaof 10.0.0.1 6379\n"
+# Each Sentinel's file. Faster than that of the page.
+WATCHES = f"""\
+sentinel monitor {NAME} 10.0.0.1 6379 2
+sentinel down-after-milliseconds {NAME} 1500
+sentinel failover-timeout {NAME} 4000
+"""
 
 Server = PenstockServer | DurableRedis
 
 
-class Node:
-    """One server and its proxy."""
+def blocks(heading: str) -> list[str]:
+    """The fenced blocks of a section of docs/high-availability.md."""
+    section = PAGE.read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    return [block.text for block in blocks_of(section)]
 
-    def __init__(self, server: Server, proxy: Proxy) -> None:
+
+class Node:
+    """One server and its proxy. `password`: of its clients."""
+
+    def __init__(self, server: Server, proxy: Proxy, password: str | None = None) -> None:
         self.server = server
         self.proxy = proxy
+        self._password = password
         proxy.target = server.port
 
     def client(self) -> Any:
         """A client that connects directly, and never retries."""
-        return redis.Redis(port=self.server.port, socket_timeout=5, retry=Retry(NoBackoff(), 0))
+        return redis.Redis(
+            port=self.server.port,
+            password=self._password,
+            socket_timeout=5,
+            retry=Retry(NoBackoff(), 0),
+        )
+
+    def role(self) -> str:
+        """The first word of ROLE."""
+        with self.client() as client:
+            word: bytes = client.execute_command("ROLE")[0]
+        return word.decode()
 
     def restart(self) -> None:
         """Start the server again, on its data."""
@@ -68,10 +102,13 @@ class Node:
 
 
 class Group:
-    """The servers, and a client of the Sentinels."""
+    """The servers, and a client of the Sentinels. `seconds_max`: how long a failover may take."""
 
-    def __init__(self, nodes: list[Node], ports: list[int], logs: list[Path]) -> None:
+    def __init__(
+        self, nodes: list[Node], ports: list[int], logs: list[Path], seconds_max: float
+    ) -> None:
         self.nodes = nodes
+        self.seconds_max = seconds_max
         self._logs = logs
         self.addresses = [("127.0.0.1", port) for port in ports]
         self.sentinel: Any = Sentinel(self.addresses, socket_timeout=2)  # type: ignore[no-untyped-call]
@@ -99,10 +136,9 @@ class Group:
         def is_other() -> bool:
             node = self.primary()
             found[:] = [node]
-            with node.client() as client:
-                return node is not old and client.info("replication")["role"] == "master"
+            return node is not old and node.role() == "master"
 
-        eventually(is_other, "another primary")
+        eventually(is_other, "another primary", self.seconds_max)
         return found[0]
 
     def heal(self) -> Node:
@@ -117,37 +153,71 @@ class Group:
             # A server that is named may still be a replica for a moment.
             return role[0] in (b"master", "master") and len(role[2]) == len(self.nodes) - 1
 
-        eventually(is_whole, "one primary that all others follow")
+        eventually(is_whole, "one primary that all others follow", self.seconds_max)
         return self.primary()
 
 
+def here(text: str, proxies: Sequence[Proxy]) -> str:
+    """A text with the addresses of this machine."""
+    for number, proxy in enumerate(proxies, start=1):
+        text = text.replace(f"10.0.0.{number} 6379", f"127.0.0.1 {proxy.port}")
+    assert "10.0.0." not in text
+    return text
+
+
 @contextmanager
-def running_group(
-    folder: Path, settings: str, servers: int = 3, kind: str = PENSTOCK, login: str = ""
-) -> Iterator[Group]:
-    """Start everything. `settings`: lines of the servers' configuration files; `login`: of the Sentinels'."""
+def running_nodes(
+    folder: Path,
+    settings: str,
+    servers: int = 3,
+    kind: str = PENSTOCK,
+    password: str | None = None,
+) -> Iterator[list[Node]]:
+    """Start servers that follow the first one. `settings`: lines of their configuration files."""
     with ExitStack() as stack:
+        proxies = [stack.enter_context(Proxy("peers", "near", "far")) for _ in range(servers)]
+        if "replicaof" not in settings:
+            settings += FOLLOWS
         nodes: list[Node] = []
-        for number in range(servers):
-            proxy = stack.enter_context(Proxy("peers", "near", "far"))
-            lines = f"replica-announce-port {proxy.port}\n{settings}"
-            if nodes:
-                lines += f"replicaof 127.0.0.1 {nodes[0].proxy.port}\n"
-            server = _running_server(kind, lines, folder / f"data{number}")
-            nodes.append(Node(stack.enter_context(server), proxy))
+        for number, proxy in enumerate(proxies):
+            text = settings if nodes else re.sub(r"^replicaof.*\n", "", settings, flags=re.M)
+            lines = f"replica-announce-port {proxy.port}\n{here(text, proxies)}"
+            server = stack.enter_context(_running_server(kind, lines, folder / f"data{number}"))
+            nodes.append(Node(server, proxy, password))
         for node in nodes[1:]:
             with node.client() as client:
                 linked(client)
         with nodes[0].client() as client:
             online(client, servers - 1)
-        first = nodes[0].proxy.port
+        yield nodes
+
+
+@contextmanager
+def running_group(
+    folder: Path,
+    settings: str,
+    servers: int = 3,
+    kind: str = PENSTOCK,
+    password: str | None = None,
+    watches: str = WATCHES,
+) -> Iterator[Group]:
+    """Start everything. `settings`, `watches`: lines of the files of the servers and of the Sentinels."""
+    with ExitStack() as stack:
+        nodes = stack.enter_context(running_nodes(folder, settings, servers, kind, password))
+        lines = here(watches, [node.proxy for node in nodes])
         logs = [folder / f"sentinel{number}.log" for number in range(SENTINELS)]
-        ports = [stack.enter_context(_running_sentinel(first, log, login)) for log in logs]
-        group = Group(nodes, ports, logs)
+        ports = [stack.enter_context(running_sentinel(lines, log)) for log in logs]
+        group = Group(nodes, ports, logs, _seconds_max(lines))
         eventually(lambda: group.primary() is nodes[0], "the Sentinels know the primary")
         for port in ports:
             eventually(lambda: _knows_all(port, servers), "each Sentinel knows all")  # noqa: B023
         yield group
+
+
+def _seconds_max(watches: str) -> float:
+    """Sentinels try again after twice their timeout, if their first election or promotion fails."""
+    times_ms = re.findall(r"^sentinel (?:down-after-|failover-)\w+ \w+ (\d+)$", watches, re.M)
+    return SECONDS_MAX + 3 * sum(map(int, times_ms)) / 1000
 
 
 def _running_server(kind: str, lines: str, data: Path) -> AbstractContextManager[Server]:
@@ -171,25 +241,29 @@ def _knows_all(port: int, servers: int) -> bool:
 
 
 @contextmanager
-def _running_sentinel(primary_port: int, log: Path, login: str) -> Iterator[int]:
+def running_sentinel(
+    lines: str, log: Path, port_line: str = "port", **options: Any
+) -> Iterator[int]:
+    """Start a Sentinel; its port. `port_line`: `tls-port` for TLS; `options`: of a client that reaches it."""
     program = redis_program_or_none()
     assert program is not None
     with tempfile.TemporaryDirectory(prefix="penstock-sentinel-") as folder:
-        port = free_port()
         file = Path(folder, "sentinel.conf")
-        file.write_text(
-            f"port {port}\ndir {folder}\n"
-            f"sentinel monitor {NAME} 127.0.0.1 {primary_port} {QUORUM}\n"
-            f"sentinel down-after-milliseconds {NAME} {DOWN_AFTER_MS}\n"
-            f"sentinel failover-timeout {NAME} {FAILOVER_MS}\n"
-            f"{login}"
-        )
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                [program, str(file), "--sentinel"], stdout=output, start_new_session=True
-            )
-        try:
-            yield port
-        finally:
-            process.terminate()
-            process.wait(timeout=20)
+        for _ in range(PORTS_TRIED_MAX):
+            port = free_port()
+            file.write_text(f"dir {folder}\n{port_line} {port}\n{lines}")
+            with log.open("ab") as output:
+                process = subprocess.Popen(
+                    [program, str(file), "--sentinel"],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,
+                )
+            try:
+                if answers(process, port, **options):
+                    yield port
+                    return
+            finally:
+                end(process)
+    raise RuntimeError(f"redis-sentinel does not start:\n{log.read_text()}")

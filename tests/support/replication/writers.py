@@ -35,6 +35,7 @@ class Writer(threading.Thread):
 
     acknowledged   the tokens whose XADD was answered by an id
     times          when they were answered
+    refused        how many were answered by an error, or not
     """
 
     def __init__(self, name: str, ports: Sequence[int]) -> None:
@@ -44,6 +45,7 @@ class Writer(threading.Thread):
         self._ends = threading.Event()
         self.acknowledged: list[bytes] = []
         self.times: list[float] = []
+        self.refused = 0
 
     def stop(self) -> None:
         """End after the current attempt."""
@@ -59,6 +61,7 @@ class Writer(threading.Thread):
             try:
                 client.xadd(STREAM, {TOKEN: token})
             except redis.RedisError:  # the outcome may be unknown: such a token does not count
+                self.refused += 1
                 client = next(self._clients)
                 continue
             self.acknowledged.append(token)
@@ -94,11 +97,20 @@ def until_answered(writers: Sequence[Writer]) -> None:
     )
 
 
-def hand_over(old: Any, new: Any) -> None:
-    """FAILOVER, and wait until the roles are exchanged. It is refused until the log has a base."""
-    port = new.get_connection_kwargs()["port"]
-    eventually(lambda: old.execute_command("FAILOVER", "TO", "127.0.0.1", port), "it begins")
-    eventually(lambda: role(new)[0] == b"master", "the target has taken over")
+def hand_over(old: Any, new: Any, port: int = 0, more: Sequence[str] = ()) -> None:
+    """FAILOVER, and wait until the roles are exchanged.
+
+    It is refused until the log has a base. `port`: the one that the new primary announces, if it is another
+    one than it has; `more`: options.
+    """
+    port = port or new.get_connection_kwargs()["port"]
+
+    def has_taken_over() -> bool:
+        if role(new)[0] != b"master":
+            old.execute_command("FAILOVER", "TO", "127.0.0.1", port, *more)
+        return bool(role(new)[0] == b"master")
+
+    eventually(has_taken_over, "the target has taken over")
     eventually(lambda: role(old)[:4] == [b"slave", b"127.0.0.1", port, b"connected"], "it follows")
     online(new)
 

@@ -20,7 +20,7 @@ from typing import Any, cast
 import pytest
 
 from penstock.persist.aof.commit import Commit
-from penstock.persist.disk import File, SystemDisk
+from penstock.persist.disk import File, Source, SystemDisk
 from penstock.persist.rows import DATA_ROWS
 from penstock.persist.store import Store
 from penstock.server.config.directives import default_config
@@ -54,6 +54,22 @@ class FaultyFile:
         self._file.close()
 
 
+class FaultySource:
+    """A file of a FaultyDisk that is open for reading."""
+
+    def __init__(self, source: Source, disk: FaultyDisk, path: str) -> None:
+        self._source = source
+        self._disk = disk
+        self._path = path
+
+    def readinto(self, buffer: memoryview) -> int | None:
+        self._disk.check("readinto", self._path)
+        return self._source.readinto(buffer)
+
+    def close(self) -> None:
+        self._source.close()
+
+
 class FaultyDisk(SystemDisk):
     """A disk whose operations fail on request.
 
@@ -74,6 +90,18 @@ class FaultyDisk(SystemDisk):
     def create(self, path: str) -> File:
         self.check("create", path)
         return FaultyFile(super().create(path), self, path)
+
+    def size(self, path: str) -> int:
+        self.check("size", path)
+        return super().size(path)
+
+    def read(self, path: str, offset: int = 0) -> Source:
+        self.check("read", path)
+        return FaultySource(super().read(path, offset), self, path)
+
+    def remove(self, path: str) -> None:
+        self.check("remove", path)
+        super().remove(path)
 
     def append_to(self, path: str) -> File:
         return FaultyFile(super().append_to(path), self, path)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import redis
 from redis.backoff import NoBackoff
@@ -46,9 +47,9 @@ def redis_program_or_none() -> str | None:
     return REDIS_7_0.path_or_none()
 
 
-def client_without_retries(port: int) -> redis.Redis:
+def client_without_retries(port: int, **options: Any) -> redis.Redis:
     """A client that fails at once if it cannot connect. By default, redis-py retries for 3 seconds."""
-    return redis.Redis(port=port, retry=Retry(NoBackoff(), 0))
+    return redis.Redis("127.0.0.1", port, retry=Retry(NoBackoff(), 0), **options)
 
 
 @contextmanager
@@ -61,7 +62,7 @@ def running_redis(*arguments: str, program: Program = REDIS_7_0) -> Iterator[Red
         try:
             yield RedisServer(port)
         finally:
-            _end(process)
+            end(process)
 
 
 def _environment() -> dict[str, str]:
@@ -86,15 +87,16 @@ def _start(
                 start_new_session=True,
                 env=_environment(),
             )
-        if _answers(process, port):
+        if answers(process, port):
             return process, port
-        _end(process)
+        end(process)
     raise RuntimeError(f"{program} does not start:\n{log.read_text()}")
 
 
-def _answers(process: subprocess.Popen[bytes], port: int) -> bool:
+def answers(process: subprocess.Popen[bytes], port: int, **options: Any) -> bool:
+    """Wait until a server or a Sentinel answers; False if it ends. `options`: of a client that reaches it."""
     deadline = time.monotonic() + START_SECONDS_MAX
-    with client_without_retries(port) as client:
+    with client_without_retries(port, **options) as client:
         while process.poll() is None and time.monotonic() < deadline:
             try:
                 # The pid shows whether another process has taken the port in the meantime.
@@ -112,7 +114,8 @@ def free_port() -> int:
         return port
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Stop a process, and wait."""
     process.terminate()
     try:
         process.wait(timeout=10)

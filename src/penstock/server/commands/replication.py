@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.core.frame import Frame
 from penstock.engine.arguments import int_at, int_between
@@ -15,6 +15,10 @@ from penstock.server.replication import report
 from penstock.server.replication.partial_sync import synchronise
 from penstock.server.session.session import Session
 from penstock.server.session.states import KEYED_WRITE
+
+if TYPE_CHECKING:
+    from penstock.server.replication.replicas import Replica
+    from penstock.server.replication.replication import Replication
 
 _PORT_MAX = 65535
 _VALKEY_RDB_VERSION = 11  # what every Valkey reads
@@ -66,17 +70,26 @@ def replconf(session: Session, frame: Frame) -> Status | NoReply:
     for at in range(1, frame.count, 2):
         option = frame.piece(at).lower()
         if option == b"ack":
-            synced = None
-            if frame.count > at + 3 and frame.is_word(at + 2, b"FACK"):
-                synced = int_at(frame, at + 3)
             replica = replication.replicas.find_or_none(session)
             if replica is not None:
-                replication.on_ack(replica, int_at(frame, at + 1), synced)
+                _take_ack(replication, replica, frame, at + 1)
             return NO_REPLY
         if option == b"getack":
             return NO_REPLY
         _announce(session, option, frame, at + 1)
     return OK
+
+
+def _take_ack(replication: Replication, replica: Replica, frame: Frame, at: int) -> None:
+    """`ACK offset [FACK offset] [capa foreign-replicas]`: the first offset is at `at`."""
+    synced = None
+    for place in range(at + 1, frame.count - 1, 2):
+        if frame.is_word(place, b"FACK"):
+            synced = int_at(frame, place + 1)
+        elif frame.is_word(place, b"CAPA") and frame.is_word(place + 1, b"FOREIGN-REPLICAS"):
+            replica.has_foreign = True
+            replication.puts_names_apart()
+    replication.on_ack(replica, int_at(frame, at), synced)
 
 
 def _announce(session: Session, option: bytes, frame: Frame, at: int) -> None:

@@ -9,6 +9,7 @@ from penstock.errors import ConfigError
 from penstock.server import log
 from penstock.server.net.listener import clients_allowed
 from penstock.server.net.output_limits import OutputLimit
+from penstock.server.net.tls import rebuild
 from penstock.server.replication.backlog import BACKLOG_BYTES_MIN
 from penstock.server.server import NEVER_SLOW
 from penstock.server.stats.memory_guard import check_memory
@@ -130,10 +131,28 @@ def apply_fsync_policy(server: Server, _value: object) -> None:
 
 
 def apply_tls(server: Server, _value: object) -> None:
-    """Raises: ConfigError if certificate and key cannot be used. At start, App builds the first context."""
-    if server.tls is not None:
-        server.tls.rebuild()
-    server.replication.rebuild_tls()
+    """Settings of both sides. Raises: ConfigError if they cannot be used; then nothing has changed."""
+    rebuild([tls for tls in (server.tls, server.replication.tls_or_none()) if tls is not None])
+
+
+def apply_server_tls(server: Server, _value: object) -> None:
+    """Settings of tls-port only. Raises: as apply_tls. At start, App builds the first context."""
+    rebuild([] if server.tls is None else [server.tls])
+
+
+def apply_link_tls(server: Server, _value: object) -> None:
+    """Settings of links to a primary only. Raises: as apply_tls."""
+    tls = server.replication.tls_or_none()
+    rebuild([] if tls is None else [tls])
+
+
+def apply_certificate(server: Server, value: object) -> None:
+    """The server's certificate. Links use it if they have none of their own. Raises: as apply_tls."""
+    assert server.config is not None
+    if server.config.value("tls-client-cert-file"):
+        apply_server_tls(server, value)
+    else:
+        apply_tls(server, value)
 
 
 def apply_debug_allowed(server: Server, who: str) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConfigError
 from penstock.server.config.kinds import Kind
+from penstock.server.log import LOG
 from penstock.server.stats.redaction import public_setting
 
 if TYPE_CHECKING:
@@ -208,10 +209,19 @@ class Config:
                 self._put_in_force(name)
             except (ConfigError, OSError, ValueError) as error:
                 self.values |= before
-                for changed in before:
-                    self._put_in_force(changed)
                 self._given = given
+                for changed in before:
+                    self._take_back(changed)
                 raise ConfigError(str(error), name) from error
+
+    def _take_back(self, name: str) -> None:
+        """Put the old value in force. A file may have become unusable; then what runs stays as it is."""
+        try:
+            self._put_in_force(name)
+        except (ConfigError, OSError, ValueError) as error:
+            LOG.warning(
+                "CONFIG SET: the old value of %s cannot be put in force again: %s", name, error
+            )
 
     def _put_in_force(self, name: str) -> None:
         row = self.directives[name]

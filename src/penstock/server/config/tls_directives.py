@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from penstock.server.config.apply import apply_tls
+from penstock.server.config.apply import (
+    apply_certificate,
+    apply_link_tls,
+    apply_server_tls,
+    apply_tls,
+)
 from penstock.server.config.kinds import Choice, Number, Protocols, Text, YesNo
 from penstock.server.config.settings import AT_START, Directive
 
@@ -24,42 +29,42 @@ TLS = (
         Text("a path"),
         "",
         "Certificate of the server, with its chain.",
-        apply=apply_tls,
+        apply=apply_certificate,
     ),
     Directive(
         "tls-key-file",
         Text("a path"),
         "",
         "Private key of the certificate.",
-        apply=apply_tls,
+        apply=apply_certificate,
     ),
     Directive(
         "tls-key-file-pass",
         Text("any text"),
         "",
         "Password of the private key.",
-        apply=apply_tls,
+        apply=apply_certificate,
     ),
     Directive(
         "tls-client-cert-file",
         Text("a path"),
         "",
         "Certificate for connections to other servers; by default tls-cert-file.",
-        apply=apply_tls,
+        apply=apply_link_tls,
     ),
     Directive(
         "tls-client-key-file",
         Text("a path"),
         "",
         "Private key of tls-client-cert-file.",
-        apply=apply_tls,
+        apply=apply_link_tls,
     ),
     Directive(
         "tls-client-key-file-pass",
         Text("any text"),
         "",
         "Password of tls-client-key-file.",
-        apply=apply_tls,
+        apply=apply_link_tls,
     ),
     Directive(
         "tls-ca-cert-file",
@@ -80,7 +85,7 @@ TLS = (
         Choice(("no", "yes", "optional")),
         "yes",
         "Whether clients must have a certificate.",
-        apply=apply_tls,
+        apply=apply_server_tls,
     ),
     Directive(
         "tls-protocols",
@@ -108,13 +113,13 @@ TLS = (
         YesNo(),
         False,
         "Choose ciphers by the server's order, not the client's.",
-        apply=apply_tls,
+        apply=apply_server_tls,
     ),
     Directive(
         "tls-session-caching",
         YesNo(),
         True,
         "Let clients resume sessions, with tickets.",
-        apply=apply_tls,
+        apply=apply_server_tls,
     ),
 )

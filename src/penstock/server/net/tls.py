@@ -152,9 +152,20 @@ LINK = Side(
     client_context,
     (*_FILES, *_LINK_FILES),
     _link_certificate,
-    "a primary that verifies it lets this server in no more",
+    "a primary that verifies it no longer accepts this server",
     "links to a primary",
 )
+
+
+_About = tuple[int, int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A context, and how the files looked from which it was built."""
+
+    context: ssl.SSLContext
+    seen: list[_About]
 
 
 class Tls:
@@ -164,17 +175,19 @@ class Tls:
         """Raises: ConfigError."""
         self._config = config
         self._side = side
-        self._seen = self._look_at_files()
-        self._warned_s = 0
-        self.rebuild()
+        self.use(self.build())
 
-    def rebuild(self) -> None:
-        """Read the settings and files again. Raises: ConfigError; the old context stays then."""
-        seen = self._look_at_files()
-        self.context = self._side.build(self._config)
+    def use(self, built: Built) -> None:
+        """Put a context in force."""
+        self.context = built.context
         self.expires_s = expiry_s_or_none(self._side.certificate(self._config))
         self._warned_s = 0
-        self._seen = seen
+        self._seen = built.seen
+
+    def build(self) -> Built:
+        """Read the settings and files again; `use` puts the result in force. Raises: ConfigError."""
+        seen = self._look_at_files()
+        return Built(self._side.build(self._config), seen)
 
     def look(self, now_s: int) -> None:
         """Called by the cron: use files that have changed, and warn of the certificate's end."""
@@ -182,7 +195,7 @@ class Tls:
         if seen != self._seen:
             self._seen = seen  # a file that is wrong is reported once
             try:
-                self.rebuild()
+                self.use(self.build())
             except ConfigError as error:
                 LOG.warning("TLS: the files have changed, but cannot be used: %s", error)
             else:
@@ -203,8 +216,8 @@ class Tls:
             end = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(self.expires_s))
             LOG.warning("TLS: the certificate %s expires at %s", path, end)
 
-    def _look_at_files(self) -> list[tuple[int, int, int] | None]:
-        found: list[tuple[int, int, int] | None] = []
+    def _look_at_files(self) -> list[_About]:
+        found: list[_About] = []
         for name in self._side.files:
             path = self._config.value(name)
             try:
@@ -215,3 +228,10 @@ class Tls:
                 None if about is None else (about.st_mtime_ns, about.st_size, about.st_ino)
             )
         return found
+
+
+def rebuild(sides: list[Tls]) -> None:
+    """The settings have changed: build the contexts again, of all sides or of none. Raises: ConfigError."""
+    built = [(side, side.build()) for side in sides]
+    for side, made in built:
+        side.use(made)

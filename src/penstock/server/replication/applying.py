@@ -16,7 +16,7 @@ from penstock.core.frame import Frame
 from penstock.engine.keyspace import Keyspace
 from penstock.engine.lookup import Lookup
 from penstock.engine.table import Command
-from penstock.errors import CommandError, ProtocolError, shown
+from penstock.errors import CommandError, ProtocolError, no_such_key, shown, wrong_type
 from penstock.persist.aof.effect_runner import BadOrder, EffectRunner
 from penstock.wire.parser import Parser, WireLimits
 
@@ -29,6 +29,7 @@ _NEWLINE = 10
 _SHOWN_WORDS = 4
 _SHOWN_BYTES = 100
 _ANY_BYTES = 2**62
+_NO_STREAM = (str(no_such_key()), str(wrong_type()))
 
 
 @dataclass(slots=True)
@@ -132,7 +133,10 @@ class Applying:
             self._server.engine.context.channels.publish(frame.piece(1), frame.piece(2))
         elif frame.is_word(0, b"SPUBLISH") and frame.count == 3:
             self._server.engine.context.channels.publish_in_shard(frame.piece(1), frame.piece(2))
-        elif not frame.is_word(0, b"PING"):
+        elif frame.is_word(0, b"PING"):
+            if frame.count == 2 and frame.is_word(1, b"NAMES-APART"):
+                self._feed.has_names_apart = True
+        else:
             if frame.is_word(0, b"MULTI"):
                 self._count()  # the transaction may end in another piece, or never
             if self.foreign is not None and self._note_foreign(self.foreign, frame):
@@ -159,7 +163,7 @@ class Applying:
             self._buffer = rest
 
     def _on_refused(self, frame: Frame, error: CommandError) -> None:
-        if frame.is_word(0, b"XIDMPRECORD"):
+        if frame.is_word(0, b"XIDMPRECORD") and str(error) in _NO_STREAM:
             return  # behind a transaction that has removed the stream too (names_apart.py)
         if self.foreign is not None and self._is_foreign(self.foreign, frame, error):
             self.foreign.commands += 1

@@ -22,7 +22,7 @@ from penstock.persist.aof.journal import Journal
 from penstock.persist.replication_point import ReplicationPoint, encode_point
 from penstock.server.replication.backlog import Backlog
 from penstock.server.replication.history import History
-from penstock.server.replication.names_apart import names_apart
+from penstock.server.replication.names_apart import NAMES_APART, names_apart
 from penstock.wire.command import encode_command
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ class Feed:
 
     `follows`: this server is a replica, so its own effects are not part of the stream. `has_own_changes`:
     some changes may be nowhere else (own_changes.py); the log notes it. `asks_acks`: replies wait for acks,
-    so each turn asks for them. `has_foreign`: a replica that is no penstock has asked since the backlog
-    began, so the names of producers are sent apart. `effects_offset`: the end of the last effects. A client
-    that waits for replicas waits for that: the ack that GETACK asks for does not cover its own bytes.
+    so each turn asks for them. `has_names_apart`: the stream has the names of producers apart from here on.
+    `effects_offset`: the end of the last effects. A client that waits for replicas waits for that: the ack
+    that GETACK asks for does not cover its own bytes.
     """
 
     def __init__(self, server: Server) -> None:
@@ -52,7 +52,7 @@ class Feed:
         self.follows = False
         self.has_own_changes = True
         self.asks_acks = False
-        self.has_foreign = False
+        self.has_names_apart = False
         self.effects_offset = 0
         self.send: Callable[[bytes], None] = _to_nobody
         self.on_noted: Callable[[int], None] = _nothing
@@ -71,6 +71,12 @@ class Feed:
             self._record()
             self._note_in_log()
 
+    def adopt(self, point: ReplicationPoint) -> None:
+        """The data is now that of another server, or of a recovered log."""
+        self.history.adopt(point)
+        self.has_names_apart = point.names_apart
+        self.effects_offset = point.offset
+
     def begin_again(self) -> None:
         """The data was replaced: an older backlog is worth nothing."""
         self.backlog = None
@@ -80,7 +86,7 @@ class Feed:
         """Drop the backlog: later changes are not counted, so the history ends too."""
         self.hand_over()
         self.backlog = None
-        self.has_foreign = False
+        self.has_names_apart = False
         self.history.start_over()
         self._record()
 
@@ -115,7 +121,13 @@ class Feed:
         if self.backlog is None:
             return None
         history = self.history
-        return ReplicationPoint(history.id, history.offset, history.database, self.has_own_changes)
+        return ReplicationPoint(
+            history.id,
+            history.offset,
+            history.database,
+            of_primary=self.has_own_changes,
+            names_apart=self.has_names_apart,
+        )
 
     def hand_over(self) -> None:
         """Put everything that has happened so far into the stream. Not within a transaction."""
@@ -150,6 +162,12 @@ class Feed:
             self._is_urgent |= is_urgent
             self._server.turn.wake_up()
 
+    def put_names_apart(self) -> None:
+        """Send the names of producers apart from now on, and tell the replicas."""
+        if not self.has_names_apart:
+            self.has_names_apart = True
+            self.say(NAMES_APART)
+
     def note_offset(self) -> None:
         """Note an offset in the log that bytes without effects have moved."""
         if self._noted != self.history.offset and not self.follows:
@@ -182,7 +200,7 @@ class Feed:
 
     def _take_effects(self, data: bytes, database: int) -> None:
         if not self.follows:
-            if self.has_foreign:
+            if self.has_names_apart:
                 data = names_apart(data, self.history.database)
             self.history.database = max(0, database)
             self._append(data)

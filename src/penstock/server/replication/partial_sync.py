@@ -1,11 +1,12 @@
 """PSYNC: a replica continues from the backlog, or gets a snapshot.
 
 A replica that may not know the names of producers does not continue behind entries that were sent with their
-names (names_apart.py): it would lack the entries.
+names (names_apart.py): it would lack the entries. If this server follows a penstock, that primary must first
+send the names apart. Until then the replica has to ask again.
 
 An empty primary does not send its emptiness to a replica that has data: a primary that lost its disk would
 wipe out its replicas (`replica-allow-empty-primary`). A server without data that never had a primary asks for
-`?` if it is a penstock, and is served. If it is a Redis, it asks as one with data does, and waits until this
+`?` if it is penstock, and is served. If it is a Redis, it asks as one with data does, and waits until this
 server has a key.
 """
 
@@ -30,10 +31,8 @@ def synchronise(replication: Replication, replica: Replica, asked_id: str, wante
     """Answer PSYNC: the bytes since `wanted`, or later a snapshot. Raises: CommandError."""
     feed = replication.feed
     feed.hand_over()
-    if replica.needs_names_apart:
-        feed.has_foreign = True
-        if replication.link is not None:
-            replication.link.tell_of_foreign_replica()
+    if replica.needs_names_apart and not replication.puts_names_apart():
+        raise CommandError("Can't SYNC yet: my primary must learn of this replica", "NOMASTERLINK")
     ip, port = replica.address
     who = f"{ip}:{port}"
     missing = _missing_or_none(replication, replica, asked_id, wanted)
@@ -79,6 +78,15 @@ def _refuse_if_empty(replication: Replication) -> None:
         replication.refused_ms = now_ms
         LOG.warning(
             "a replica that may have data asks for a sync, but this server is empty: refused until it has a"
-            " key. To let the replica lose its data, set replica-allow-empty-primary yes"
+            " key. To let the replica lose its data, set replica-allow-empty-primary yes%s",
+            _needed_replicas(replication),
         )
     raise CommandError("Can't SYNC: this primary is empty, and you are not", "NOMASTERLINK")
+
+
+def _needed_replicas(replication: Replication) -> str:
+    """The end of the log line if the first key waits for a replica, and every replica for the first key."""
+    for name in ("min-replicas-ack", "min-replicas-to-write"):
+        if replication.setting(name):
+            return f". Without that, no client can add a key: {name} refuses writes until a replica is online"
+    return ""

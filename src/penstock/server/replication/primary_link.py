@@ -39,6 +39,7 @@ _ID = re.compile(r"[0-9a-f]+")
 # The primary cannot serve a sync now; it can later.
 _LATER = (b"-NOMASTERLINK", b"-LOADING", b"-BUSY", b"-MASTERDOWN")
 
+_FOREIGN_REPLICAS = b"foreign-replicas"  # this server has replicas that are not penstock
 _ONLY_PENSTOCK = "REPLCONF rdb-version"  # others do not know it
 _IS_PRIMARY = b"can't be sent to a master"
 
@@ -71,8 +72,7 @@ class PrimaryLink(asyncio.Protocol):
         self._retry_ms = _RETRY_MS
         self._is_stopped = False
         self._was_refused = False  # perhaps by an empty primary
-        self._is_of_penstock = False
-        self._has_told = False  # that this server has replicas which are no penstock
+        self.is_of_penstock = False
 
     @property
     def is_up(self) -> bool:
@@ -154,9 +154,8 @@ class PrimaryLink(asyncio.Protocol):
             told = encode_command(b"REPLCONF", b"ip-address", _bytes(announced))
             steps.append(("REPLCONF", told))
         capabilities = [b"capa", b"eof", b"capa", b"psync2"]
-        self._has_told = self._replication.feed.has_foreign
-        if self._has_told:
-            capabilities += [b"capa", b"foreign-replicas"]
+        if self._replication.feed.has_names_apart:
+            capabilities += [b"capa", _FOREIGN_REPLICAS]
         steps.append(("REPLCONF", encode_command(b"REPLCONF", *capabilities)))
         version = b"%d" % VERSION_MAX
         steps.append((_ONLY_PENSTOCK, encode_command(b"REPLCONF", b"rdb-version", version)))
@@ -193,13 +192,6 @@ class PrimaryLink(asyncio.Protocol):
         self.problem = why
         self._next_ms = self._server.steady_ms() + self._retry_ms
         self._drop()
-
-    def tell_of_foreign_replica(self) -> None:
-        """This server has a replica that is no penstock. A primary that is one learns it by a new link."""
-        if self.is_up and self._is_of_penstock and not self._has_told:
-            self._break(
-                "opened again: the primary must know that this server has replicas of Redis"
-            )
 
     def refuse(self, why: str) -> None:
         """What the primary sends cannot be applied: end the link until somebody has looked at it."""
@@ -299,7 +291,7 @@ class PrimaryLink(asyncio.Protocol):
             self._break(f"{self._step}: {_text(line)}")
             return
         if self._step == _ONLY_PENSTOCK:
-            self._is_of_penstock = not is_refused
+            self.is_of_penstock = not is_refused
         self._next_step()
 
     def _on_psync(self, line: bytes) -> None:
@@ -385,7 +377,7 @@ class PrimaryLink(asyncio.Protocol):
             self._break(f"the snapshot cannot be loaded: {loading.failure}")
             return
         assert self._point is not None
-        point = replace(self._point, database=loading.database)
+        point = replace(self._point, database=loading.database, names_apart=loading.names_apart)
         LOG.info("snapshot of %d bytes loaded: %d keys", received, loading.keys)
         try:
             database_of(self._server, point.database)
@@ -429,11 +421,17 @@ class PrimaryLink(asyncio.Protocol):
         self._applying.take(data)
         self._server.turn.note_effects()
 
-    def ack(self) -> None:
-        """Tell the primary what is applied, and what is on disk if there is a log."""
+    def ack(self, needs_names_apart: bool = False) -> None:
+        """Tell the primary what is applied, and what is on disk if there is a log.
+
+        `needs_names_apart`: tell a penstock also that this server has replicas which are not penstock. It is
+        part of an ack, because a primary replies to everything else, and its replies would be in the stream.
+        """
         offset = b"%d" % self._replication.feed.history.offset
         synced = self._replication.synced_offset_or_none()
-        more = () if synced is None else (b"FACK", b"%d" % synced)
+        more = [] if synced is None else [b"FACK", b"%d" % synced]
+        if needs_names_apart:
+            more += [b"capa", _FOREIGN_REPLICAS]
         self._write(encode_command(b"REPLCONF", b"ACK", offset, *more))
 
 

@@ -82,7 +82,7 @@ class Replication:
         self._second_ms = 0
         self._last_seen_ms = server.steady_ms()  # of any replica
         self.own_changes = OwnChanges(self)
-        self.tls: Tls | None = None  # of links, once one was opened with tls-replication
+        self.tls: Tls | None = None  # of links, once this server has opened one by TLS
 
     def setting(self, name: str) -> Any:
         """The value of a directive."""
@@ -109,12 +109,20 @@ class Replication:
             self.tls = Tls(self.server.config, LINK)
         return self.tls.context
 
-    def rebuild_tls(self) -> None:
-        """The settings of TLS have changed. Raises: ConfigError; the old context stays then."""
+    def tls_or_none(self) -> Tls | None:
+        """What new links use, if there can be any."""
         if self.tls is not None and not self.setting("tls-replication"):
             self.tls = None
-        elif self.tls is not None:
-            self.tls.rebuild()
+        return self.tls
+
+    def puts_names_apart(self) -> bool:
+        """A replica needs the names of producers apart; False: the primary must do that first."""
+        link = self.link
+        if link is None or not link.is_of_penstock:
+            self.feed.put_names_apart()
+        elif not self.feed.has_names_apart and link.is_up:
+            link.ack(needs_names_apart=True)
+        return self.feed.has_names_apart
 
     def has_keys(self) -> bool:
         """Whether there is any data."""
@@ -136,13 +144,12 @@ class Replication:
         remove_leftovers(self.server.durability.store.disk, self.setting("dir"))
         self.full_sync.remove_leftover()
         if recovered is not None:
-            self.feed.history.adopt(recovered)
+            self.feed.adopt(recovered)
         primary = self.setting("replicaof")
         self.own_changes.begin_after_restart(recovered, is_primary=primary is None)
         if recovered is not None:
             if primary is None:
                 self.feed.history.branch_off()
-            self.feed.effects_offset = recovered.offset
             self.feed.begin()
         if primary is not None:
             self.follow(*primary)
@@ -184,6 +191,7 @@ class Replication:
         if self.link is None:
             return
         self.link.stop()
+        self.tls = None
         with self._between_units():
             self.link = None
             self.feed.follows = False
@@ -269,8 +277,7 @@ class Replication:
         self.full_sync.stop()
         server.engine.adopt(loaded)
         self._let_keys_expire(False)
-        self.feed.history.adopt(point)
-        self.feed.effects_offset = point.offset
+        self.feed.adopt(point)
         self.held.forget()
         self._notes.clear()
         self._synced = 0

@@ -16,7 +16,7 @@ from penstock.errors import CorruptData, PenstockError
 from penstock.persist.disk import Disk, File
 from penstock.persist.rdb.reader import RdbReader, load_databases
 from penstock.persist.rdb.value import ValueLimits
-from penstock.persist.replication_point import database_of_aux
+from penstock.persist.replication_point import database_of_aux, names_apart_in_aux
 
 TEMP_PREFIX = "temp-from-primary-"
 _EOF = b"$EOF:"
@@ -96,6 +96,7 @@ class Loading:
         self.failure: str | None = None
         self.is_unsupported = False
         self.database = 0  # selected in the stream after the snapshot
+        self.names_apart = False  # in that stream
         self.foreign_keys: set[tuple[int, bytes]] = set()
         self.keys = 0
         self._disk = disk
@@ -130,5 +131,6 @@ class Loading:
                 raise
             self.foreign_keys = reader.foreign_keys
             self.database = database_of_aux(reader.aux)
+            self.names_apart = names_apart_in_aux(reader.aux)
         finally:
             source.close()
