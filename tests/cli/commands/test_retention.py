@@ -25,7 +25,7 @@ def orders() -> Iterator[CommandLine]:
 
 
 def test_another_server_has_no_retention(penstock: CommandLine) -> None:
-    assert "it is no penstock server" in penstock.error("retention")[1]
+    assert "it is not a penstock server" in penstock.error("retention")[1]
 
 
 def test_a_rule_is_tried_without_changing_anything(orders: CommandLine) -> None:

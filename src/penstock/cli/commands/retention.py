@@ -68,7 +68,7 @@ def retention(
 def _by_setting(server: ServerConnection, stream: str | None) -> Iterator[Row]:
     found = array(server.ask("CONFIG", "GET", DIRECTIVE))
     if len(found) != 2:
-        raise Failure(f"{server.name} has no setting {DIRECTIVE}: it is no penstock server")
+        raise Failure(f"{server.name} has no setting {DIRECTIVE}: it is not a penstock server")
     policies = _parse(blob(found[1]).decode(errors="surrogateescape").split())
     names = _streams(server) if stream is None else [os.fsencode(stream)]
     for name in names:

@@ -15,7 +15,7 @@ from penstock.web.refusal import Refused
 from penstock.web.server.asking import ServerClient
 
 YES_OR_NO = ("acked", "force")
-NO_RETENTION = "this server has no retention: it is no penstock server"
+NO_RETENTION = "this server has no retention: it is not a penstock server"
 NO_PATTERN = f"{DIRECTIVE} cannot hold this name: choose a pattern for the rule yourself"
 QUOTES = frozenset("\"'")
 _MAGIC = re.compile(r"[*?\[]")
