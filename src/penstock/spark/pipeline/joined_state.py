@@ -5,7 +5,8 @@
     {"stream": "minutes", "after_ms": 1700000000000}                 the same for windows: a watermark
     {"stream": "minutes", "left_ms": 1700000000000}
     {"query": "main", "id": "6f1c..."}                               an output of a section [[output]]
-    {"after": {"orders": "1700000000000-0"}}                         of `main`: where its first batch starts
+    {"start": {"orders": "1700000000000-0"}, "starting": "latest"}   of a query: where its first batch starts,
+                                                                     and the key that chose it
 
 An output of a section has the same keys for its position, and an id by which a database knows it. `replaced`
 has the ids that it had before a reset. A stream that was reset has {"reset": "8 hex digits"}, so that its

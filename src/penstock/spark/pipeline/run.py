@@ -206,13 +206,15 @@ class _Run:
         self, joined: Joined, spark: SparkSession, once: bool, watch: Watch | None
     ) -> None:
         pipeline = joined.pipeline
+        self._joined = joined
         self._pipeline = pipeline
         self._spark = spark
         self._once = once
         self._watch = watch
         self._all = {one.name: one for one in queries_of(pipeline)}
         self._writes = {
-            name: BatchWrites(pipeline, one, joined.watermarks) for name, one in self._all.items()
+            name: BatchWrites(joined.pipeline_of(one), one, joined.watermarks)
+            for name, one in self._all.items()
         }
         self._running = set(self._all)
         self._to_start = deque(self._all.values())
@@ -269,7 +271,7 @@ class _Run:
 
     def _start(self, query: PipelineQuery) -> StreamingQuery:
         writer = (
-            frame_of(self._spark, self._pipeline, query)
+            frame_of(self._spark, self._joined.pipeline_of(query), query)
             .writeStream.queryName(f"{self._pipeline.name}/{query.name}")
             .outputMode("append")
             .option("checkpointLocation", query.checkpoint)

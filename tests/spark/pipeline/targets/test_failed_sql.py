@@ -57,4 +57,4 @@ def test_it_is_named_and_the_pipeline_continues_after_the_fix(
     assert f"{tmp_path}/shop.toml:{line}: link fails for a row: {says}" in str(caught.value)
     assert "\n" not in str(caught.value)
     run_pipeline(pipeline_of(penstock, text.replace("SQL", fixed)), spark, once=True)
-    assert accounted(spark, tmp_path / "lake", penstock) == (2, 1, 1)
+    assert accounted(tmp_path / "lake", penstock) == (2, 1, 1)
