@@ -25,7 +25,9 @@ pytest.importorskip("pyspark", reason=NO_PYSPARK)
 
 from penstock.spark.lake.archive import ArchiveWriter
 from penstock.spark.lake.files import LakeFiles
-from penstock.spark.lake.manifest import load_lake
+from penstock.spark.lake.local_files import LocalFiles
+from penstock.spark.lake.manifest import ArchiveError, load_lake
+from penstock.spark.pipeline.joined_state import JoinedStates
 from penstock.spark.pipeline.rows import frames
 from penstock.spark.pipeline.run import PipelineFailed, pipeline_session, run_pipeline
 from penstock.spark.pipeline.targets import batches
@@ -230,6 +232,12 @@ def test_another_start_holds_until_the_first_batch(
     for text in (TEXT, LATEST):
         run_pipeline(pipeline_of(penstock, text), spark, once=True)
         assert accounted(tmp_path / "lake", penstock) == (2, 1, 1)
+
+
+def test_a_damaged_state_is_named(tmp_path: Path) -> None:
+    (tmp_path / "reject.joined-0.json").touch()
+    with pytest.raises(ArchiveError, match=r"reject\.joined-0\.json is damaged"):
+        JoinedStates(LocalFiles(), str(tmp_path)).read("reject")
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock.spark.lake.local_files import TextFiles
+from penstock.spark.lake.manifest import damaged
 
 _FILE = re.compile(r"(.+)\.joined-(\d+)\.json")
 
@@ -53,11 +54,15 @@ class JoinedStates:
         return {output for output, _ in self._found()}
 
     def read(self, output: str) -> dict[str, Any]:
-        """The state of an output, empty if it has none."""
+        """The state of an output, empty if it has none. Raises: ArchiveError."""
         number = self._newest(output)
         if number is None:
             return {}
-        return dict(json.loads(self._files.read(self._path(output, number))))
+        path = self._path(output, number)
+        try:
+            return dict(json.loads(self._files.read(path)))
+        except ValueError:
+            raise damaged(path) from None
 
     def write(self, output: str, state: dict[str, Any]) -> None:
         """Replace the state of an output."""
