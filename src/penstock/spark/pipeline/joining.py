@@ -27,6 +27,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.core.stream_id import SMALLEST, parse
@@ -53,7 +55,7 @@ from penstock.spark.pipeline.positions import (
     ids_of,
 )
 from penstock.spark.pipeline.rows import frames
-from penstock.spark.pipeline.rows.id_filter import is_up_to
+from penstock.spark.pipeline.rows.id_filter import between
 from penstock.spark.pipeline.section_joining import SectionJoin
 from penstock.spark.pipeline.targets.batches import (
     TableBatch,
@@ -63,6 +65,8 @@ from penstock.spark.pipeline.targets.batches import (
     position_of,
     windows_after,
 )
+from penstock.spark.pipeline.targets.failed_sql import failed_sql
+from penstock.spark.pipeline.targets.output_error import OutputError
 from penstock.spark.pipeline.targets.preparing import marked_once
 from penstock.spark.pipeline.targets.upserts import silver_rows, upsert
 from penstock.spark.replay import archived
@@ -258,7 +262,19 @@ class _Join:
                 self._sections.catch_up(query, output, rows, furthest([has, goal]))
             return
         self._check_trims(query, output, has, goal)
-        rows = self._rows(has, goal)
+        try:
+            self._catch_up_from_source(query, output, has, goal)
+        except (PySparkException, Py4JError) as error:
+            problem = failed_sql(self._pipeline, error, lambda: self._entries(has, goal))
+            if problem is None:
+                raise
+            raise OutputError(f"output {output.name}: {problem}") from None
+
+    def _catch_up_from_source(
+        self, query: PipelineQuery, output: PipelineOutput, has: Ids, goal: Ids
+    ) -> None:
+        members = frames.members_of(self._spark, self._pipeline)
+        rows = frames.rows_of(self._entries(has, goal), self._pipeline, members)
         if output.name == SILVER:
             rows = marked_once(self._pipeline, rows, has, goal)
         if output.stream:
@@ -280,8 +296,7 @@ class _Join:
         if self._newest(silver) is None:
             return None
         rows = silver_rows(self._spark, self._pipeline, table_of(self._pipeline, silver))
-        rows = rows.where(is_up_to(goal))
-        return rows.where(~is_up_to(has)) if has else rows
+        return between(rows, has, goal)
 
     def _check_trims(
         self, query: PipelineQuery, output: PipelineOutput, has: Ids, goal: Ids
@@ -308,11 +323,11 @@ class _Join:
         found = [self._log(query.checkpoint).query, *former_queries(self._files, query)]
         return [one for one in found if one is not None]
 
-    def _rows(self, has: Ids, goal: Ids) -> DataFrame:
-        """The rows after one position up to another. Streams that the second one lacks have none."""
+    def _entries(self, has: Ids, goal: Ids) -> DataFrame:
+        """The entries after one position up to another. Streams that the second one lacks have none."""
         options = parse_options(dict(self._pipeline.source.options))
         nothing = dict.fromkeys(streams_of(self._servers, options), str(SMALLEST))
-        return frames.stored_rows(self._spark, self._pipeline, after(has), {**nothing, **goal})
+        return frames.stored_entries(self._spark, self._pipeline, after(has), {**nothing, **goal})
 
     def _section_windows(self, query: PipelineQuery, output: PipelineOutput) -> int | None:
         has_joined, joined_ms = self._sections.joined_at(query, output)
