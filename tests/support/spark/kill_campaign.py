@@ -208,7 +208,7 @@ class KillCampaign:
         lake = self.folder / "lake"
         table = lake / ("gold" if name == "minute" else "") / name
         if self.form == PARQUET:
-            read = (readers.by_duckdb, readers.by_polars, readers.by_arrow)
+            read = (readers.by_duckdb, readers.by_polars, readers.by_pandas)
             found = [Counter(row[column] for row in by(table, [column])) for by in read]
         else:
             place = TablePlace(str(table), self.form, name, str(lake))
