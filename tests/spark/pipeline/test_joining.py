@@ -27,6 +27,7 @@ from penstock.spark.lake.archive import ArchiveWriter
 from penstock.spark.lake.files import LakeFiles
 from penstock.spark.lake.local_files import LocalFiles
 from penstock.spark.lake.manifest import ArchiveError, load_lake
+from penstock.spark.lake.upsert import UpsertWriter
 from penstock.spark.pipeline.joined_state import JoinedStates
 from penstock.spark.pipeline.rows import frames
 from penstock.spark.pipeline.run import PipelineFailed, pipeline_session, run_pipeline
@@ -129,28 +130,6 @@ def test_an_output_that_returns_is_refused_if_it_misses_trimmed_entries(
     allowed = TEXT + '\n[source.options]\nfailOnDataLoss = "false"\n'
     run_pipeline(pipeline_of(penstock, allowed), spark, once=True)
     assert len(rejected(penstock)) == 4
-
-
-@pytest.mark.parametrize("after", cells(["silver", "reject", "bronze"]))
-def test_a_batch_that_some_outputs_have_is_repeated_for_the_others(
-    spark: Any,
-    penstock: Broker,
-    pipeline_of: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    after: str,
-) -> None:
-    add(penstock, 0)
-    run_pipeline(pipeline_of(penstock), spark, once=True)
-    add(penstock, 1)
-    add(penstock, 1, qty="x")
-    with monkeypatch.context() as patch:
-        fail_after(patch, after)
-        with pytest.raises(PipelineFailed, match="stopped by the test"):
-            run_pipeline(pipeline_of(penstock), spark, once=True)
-    add(penstock, 2)
-    run_pipeline(pipeline_of(penstock), spark, once=True)
-    assert accounted(tmp_path / "lake", penstock) == (4, 3, 1)
 
 
 LATEST = TEXT.replace('group = "lake"', 'group = "lake"\nstarting = "latest"')
@@ -270,6 +249,15 @@ def fail_after(patch: pytest.MonkeyPatch, after: str) -> None:
             raise RuntimeError("stopped by the test")
 
         patch.setattr(batches, "append", append)
+        return
+    if after == "latest":
+        real_upsert = UpsertWriter.write
+
+        def write(self: UpsertWriter, *words: Any) -> int:
+            real_upsert(self, *words)
+            raise RuntimeError("stopped by the test")
+
+        patch.setattr(UpsertWriter, "write", write)
         return
     real = ArchiveWriter.append
 
