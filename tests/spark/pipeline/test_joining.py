@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -211,6 +212,25 @@ def test_another_start_holds_until_the_first_batch(
     for text in (TEXT, LATEST):
         run_pipeline(pipeline_of(penstock, text), spark, once=True)
         assert accounted(tmp_path / "lake", penstock) == (2, 1, 1)
+
+
+def test_a_checkpoint_that_is_older_than_an_output_is_refused(
+    spark: Any, penstock: Broker, pipeline_of: Any, tmp_path: Path
+) -> None:
+    checkpoints = tmp_path / "lake" / "_checkpoints"
+    pipeline = pipeline_of(penstock, TEXT + AGGREGATE)
+    for minutes in (0, 5):
+        add(penstock, minutes)
+    run_pipeline(pipeline, spark, once=True)
+    shutil.copytree(checkpoints, tmp_path / "backup")
+    add(penstock, 10)
+    run_pipeline(pipeline, spark, once=True)
+    add(penstock, 15)
+    for query, says in (("minute", "has batches up to"), ("main", "output bronze has entries of")):
+        shutil.rmtree(checkpoints / query)
+        shutil.copytree(tmp_path / "backup" / query, checkpoints / query)
+        with pytest.raises(ArchiveError, match=f"{says}.* the checkpoint is older than the lake"):
+            run_pipeline(pipeline, spark, once=True)
 
 
 def test_a_damaged_state_is_named(tmp_path: Path) -> None:

@@ -33,8 +33,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.core.stream_id import SMALLEST, parse
 from penstock.spark.connection import Servers, StreamName
+from penstock.spark.lake.archive import older_checkpoint
 from penstock.spark.lake.files import LakeFiles
-from penstock.spark.lake.manifest import Manifest
+from penstock.spark.lake.manifest import ArchiveError, Manifest
 from penstock.spark.pipeline.definition.file import Pipeline, Source
 from penstock.spark.pipeline.definition.rules import CHECKPOINTS, MAIN, SILVER, lake_path
 from penstock.spark.pipeline.joined_state import JoinedStates, identity_of
@@ -130,6 +131,8 @@ class _Join:
         if not log.is_used:
             self._forget_other_start(query)
         has = {output.name: self._position(query, output) for output in query.outputs}
+        for name, position in has.items():
+            self._check_checkpoint(log, name, position)
         done = log.batch(log.committed)
         if done is None:
             start = self._start_of_main(log, furthest(has.values()))
@@ -150,6 +153,9 @@ class _Join:
     def aggregate(self, query: PipelineQuery) -> Source:
         """The source of an aggregate, which starts with `main` if that is as new."""
         log = self._log(query.checkpoint)
+        newest = self._newest(query.outputs[0])
+        if newest is not None and newest.query == log.query and newest.batch > log.planned:
+            raise older_checkpoint(query.outputs[0].folder, newest.batch, log.planned)
         if log.committed >= 0 or self._pipeline.decides_rows:
             return self._pipeline.source
         noted = self._states.read(query.name)
@@ -161,6 +167,23 @@ class _Join:
         start = main["start"] if begins else self._chosen_start()
         self._states.write(query.name, {"start": start, "starting": self._starting})
         return self._source_from(start)
+
+    def _check_checkpoint(self, log: Checkpoint, output: str, position: Ids) -> None:
+        """Check that an output is not ahead of the last batch that Spark has planned. Raises: ArchiveError.
+
+        After a power cut, or if a backup is restored, Spark would plan that batch again with another end.
+        Outputs that store the number of a batch would take it for the one they have.
+        """
+        planned = log.batch(log.planned)
+        ends = {} if planned is None else planned.end.streams
+        for name, text in position.items():
+            end = ends.get(name)
+            if end is not None and end.id < parse(text.encode()):
+                raise ArchiveError(
+                    f"output {output} has entries of {name} up to {text}, but its query is at {end.id}: the"
+                    " checkpoint is older than the lake. Restore the newer checkpoint, or make all outputs"
+                    f" again: penstock pipeline reset {self._pipeline.file}"
+                )
 
     @property
     def _starting(self) -> str:
