@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
 from tests.spark.conftest import NO_PYSPARK, Broker
@@ -27,6 +28,7 @@ from penstock.spark.pipeline.run import (
     PipelineFailed,
     PipelineRunning,
     Summary,
+    pipeline_session,
     run_pipeline,
     smallest,
 )
@@ -335,6 +337,16 @@ def test_a_file_with_problems_is_not_run(
     with pytest.raises(PipelineFileError, match=r"shop\.toml:14: known: "):
         run_pipeline(pipeline, spark, True)
     assert not (tmp_path / "lake").exists()
+
+
+def test_the_open_files_of_a_task_keep_a_small_row_group_each(spark: Any, tmp_path: Path) -> None:
+    texts = (
+        "transform(sequence(1, 250), one -> sha2(cast(id * 1000 + one as string), 256)) as texts"
+    )
+    frame = pipeline_session(spark).range(0, 2_500, 1, 1).selectExpr(texts)  # 40 MB
+    frame.write.parquet(str(tmp_path / "made"))
+    (file,) = (tmp_path / "made").glob("*.parquet")
+    assert pq.ParquetFile(file).num_row_groups > 1
 
 
 def test_the_smallest_offset_has_the_streams_of_all() -> None:

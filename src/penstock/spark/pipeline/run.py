@@ -61,6 +61,9 @@ STARTS_MAX = 10
 STARTING_MAX = 2  # each starts a Python process, which takes most of a core for a second
 LAST_REPORT_SECONDS_MAX = 30  # how long to wait for the last report of a query that has ended
 
+WRITERS = 8
+ROW_GROUP_BYTES = 128 << 20  # Parquet's default
+
 # Spark gives the Python worker of a source ten seconds to start, however busy the machine is.
 _SLOW_START = "Timed out while waiting for the Python worker to connect back"
 _PASSING = (_SLOW_START, TABLE_CHANGED)  # errors after which a query is started again
@@ -73,7 +76,9 @@ _SETTINGS = {
     "spark.sql.mapKeyDedupPolicy": "LAST_WIN",  # as in all other maps of fields
     # A task writes several partitions at once, instead of sorting all rows by partition first. It sorts the
     # rest if there are more partitions.
-    "spark.sql.maxConcurrentOutputFileWriters": "8",
+    "spark.sql.maxConcurrentOutputFileWriters": str(WRITERS),
+    # Each writer keeps a row group: all of a task together keep as much as one does by default.
+    "parquet.block.size": str(ROW_GROUP_BYTES // WRITERS),
     # The rows of a batch are kept for a few writes only: compressing them costs more than it saves.
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
     # A path of a pipeline that has no scheme is on this machine, as the lock of the lake is.
