@@ -113,9 +113,12 @@ class LocalFiles:
     def exists(self, path: str) -> bool:
         """Whether a file or directory exists."""
         try:
-            return local_path(path).exists()
+            local_path(path).stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
         except OSError as error:
             raise failed("reach", path, error) from error
+        return True
 
     def read(self, path: str) -> str:
         """The text of a file. Raises: FileNotFoundError."""
