@@ -30,6 +30,7 @@ from penstock.spark.lake.local_files import LocalFiles
 from penstock.spark.lake.manifest import ArchiveError, load_lake
 from penstock.spark.lake.upsert import UpsertWriter
 from penstock.spark.pipeline.joined_state import JoinedStates
+from penstock.spark.pipeline.joining import join_outputs
 from penstock.spark.pipeline.rows import frames
 from penstock.spark.pipeline.run import PipelineFailed, pipeline_session, run_pipeline
 from penstock.spark.pipeline.targets import batches
@@ -191,12 +192,12 @@ def test_an_aggregate_whose_first_batch_is_repeated_has_all_rows_of_silver(
     assert sum(orders for _, orders in windows(spark, lake)) == silver - 1 > 0
 
 
-def test_entries_after_a_first_run_without_any_are_read(
+def test_a_run_that_is_killed_before_its_first_batch_keeps_the_start(
     spark: Any, penstock: Broker, pipeline_of: Any, tmp_path: Path
 ) -> None:
     add(penstock, 0)
     pipeline = pipeline_of(penstock, LATEST.replace(REJECT, ""))
-    run_pipeline(pipeline, spark, once=True)
+    join_outputs(pipeline, pipeline_session(spark))
     for minutes in (1, 2):
         add(penstock, minutes)
     run_pipeline(pipeline, spark, once=True)
@@ -207,7 +208,7 @@ def test_another_start_holds_until_the_first_batch(
     spark: Any, penstock: Broker, pipeline_of: Any, tmp_path: Path
 ) -> None:
     add(penstock, 0, qty="x")
-    run_pipeline(pipeline_of(penstock, LATEST), spark, once=True)
+    join_outputs(pipeline_of(penstock, LATEST), pipeline_session(spark))
     add(penstock, 1)
     for text in (TEXT, LATEST):
         run_pipeline(pipeline_of(penstock, text), spark, once=True)
