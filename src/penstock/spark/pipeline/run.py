@@ -29,6 +29,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.errors import PenstockError
 from penstock.spark.lake.compaction import finish_compaction
 from penstock.spark.lake.files import DEFAULT_SYSTEM, LakeFiles
+from penstock.spark.lake.local_files import LOCAL
 from penstock.spark.lake.lock import held
 from penstock.spark.lake.trimming import trim_archived
 from penstock.spark.pipeline.changes import Note, widen_silver
@@ -82,7 +83,7 @@ _SETTINGS = {
     # The rows of a batch are kept for a few writes only: compressing them costs more than it saves.
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
     # A path of a pipeline that has no scheme is on this machine, as the lock of the lake is.
-    DEFAULT_SYSTEM: "file:///",
+    DEFAULT_SYSTEM: f"{LOCAL}///",
     # How often each output looks for new entries. Spark's 10 ms would keep several queries busy.
     "spark.sql.streaming.pollingDelay": "200ms",
 }
