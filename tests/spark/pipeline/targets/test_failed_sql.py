@@ -58,8 +58,7 @@ def test_it_is_named_and_the_pipeline_continues_after_the_fix(
     says: str,
 ) -> None:
     is_column = section == COLUMNS
-    # Main and the aggregate evaluate a column: each names it if it is the first to fail.
-    text = TEXT + section + AGGREGATE if is_column else TEXT.replace(OLD, section)
+    text = TEXT + section if is_column else TEXT.replace(OLD, section)
     run_pipeline(pipeline_of(penstock, text.replace("SQL", fixed)), spark, once=True)
     add(penstock, 0, sku="%zz", qty=0)
     add(penstock, 1)
