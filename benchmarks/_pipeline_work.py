@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
@@ -156,24 +157,34 @@ def latency(port: int, master: str, rate: int, seconds: int) -> list[float]:
     """The ms from XADD to the commit of silver, for entries sent during `seconds`, after some to warm up."""
     spark = build_session("bench", master, "OFF", SETTINGS)
     stop = threading.Event()
-    with tempfile.TemporaryDirectory() as place, redis.Redis(port=port) as client:
+    with (
+        tempfile.TemporaryDirectory() as place,
+        redis.Redis(port=port) as client,
+        ThreadPoolExecutor(1) as beside,
+    ):
         commits = Commits(Path(place, "lake/silver/_manifest"))
         script = str(Path(__file__).with_name("_pipeline_feed.py"))
         words = [sys.executable, script, *map(str, (port, rate, WARM_SECONDS + seconds))]
 
         def feed() -> None:
-            commits.watch(lambda: bool(commits.seen))  # the first entry: the queries have started
-            feeder = subprocess.Popen(words)
-            commits.watch(lambda: feeder.poll() is not None)
-            last = parsed(client.xinfo_stream(STREAM)["last-generated-id"].decode())
-            commits.watch(lambda: commits.seen[-1][0] >= last)
-            stop.set()
+            try:
+                commits.watch(
+                    lambda: bool(commits.seen)
+                )  # the first entry: the queries have started
+                with subprocess.Popen(words) as feeder:
+                    try:
+                        commits.watch(lambda: feeder.poll() is not None)
+                    finally:
+                        feeder.kill()
+                last = parsed(client.xinfo_stream(STREAM)["last-generated-id"].decode())
+                commits.watch(lambda: commits.seen[-1][0] >= last)
+            finally:
+                stop.set()
 
         client.xadd(STREAM, {"sku": "A1", "qty": 1})
-        feeding = threading.Thread(target=feed, daemon=True)
-        feeding.start()
+        feeding = beside.submit(feed)
         run_pipeline(definition(Path(place), port), spark, stop=stop)
-        feeding.join()
+        feeding.result()
         ids = ids_of(client)[1:]
     spark.stop()
     begin_ms = ids[0][0] + 1000 * WARM_SECONDS

@@ -23,6 +23,7 @@ from penstock.spark.runtime.session import build_session
 STREAM = "bench:orders"
 SCHEMA = "sku string, qty int, price double, ok boolean, at timestamp"
 FIRST_MS = 1_700_000_000_000
+DAY_MS = 86_400_000
 ENTRIES_A_MS = 10
 PIPELINE_ENTRIES = 2_000
 RECEIVE_BYTES = 1 << 18
@@ -30,21 +31,29 @@ WARM_ROUNDS = 2
 Way = Callable[[], None]
 
 
-def fill(port: int, rows: int) -> None:
-    """Add orders with five fields and explicit ids."""
+def fill(port: int, rows: int, days: int = 1) -> None:
+    """Add orders with five fields and explicit ids, in equal parts on consecutive days."""
     with socket.create_connection(("127.0.0.1", port)) as connection:
         for first in range(0, rows, PIPELINE_ENTRIES):
             some = range(first, min(first + PIPELINE_ENTRIES, rows))
-            connection.sendall(b"".join(encoded("XADD", STREAM, *order(number)) for number in some))
+            connection.sendall(
+                b"".join(
+                    encoded("XADD", STREAM, *order(number, number * days // rows))
+                    for number in some
+                )
+            )
             left = 2 * len(some)  # lines of the replies
             while left > 0:
-                left -= connection.recv(RECEIVE_BYTES).count(b"\n")
+                replies = connection.recv(RECEIVE_BYTES)
+                if not replies:
+                    raise ConnectionError("the server has closed the connection")
+                left -= replies.count(b"\n")
 
 
-def order(number: int) -> list[str]:
+def order(number: int, day: int) -> list[str]:
     """The id, the names and the values of an order."""
     ms, seq = divmod(number, ENTRIES_A_MS)
-    return [f"{FIRST_MS + ms}-{seq}", *fields_of(number)]
+    return [f"{FIRST_MS + day * DAY_MS + ms}-{seq}", *fields_of(number)]
 
 
 def fields_of(number: int) -> list[str]:

@@ -1,7 +1,7 @@
 """Measures a pipeline: beside a plain Spark batch, its latency, and its memory with a backlog.
 
     python benchmarks/pipeline.py [--rows 2000000] [--rounds 3] [--master local[2]] [--only throughput]
-        [--old PATH] [--write]
+        [--old PATH] [--days 1] [--write]
 
 The pipeline reads orders from penstock and writes bronze, silver, rejects and an aggregate by minute to a new
 lake. Each measurement has a process of its own (_pipeline_work.py). Everything runs on one machine, including
@@ -17,7 +17,8 @@ same time, so these may add up to more than the whole.
 
 Latency: from XADD to the manifest of silver with the row, at a constant rate for a minute.
 
-Backlog: the largest memory of the processes while a pipeline reads a long stream, at two lengths.
+Backlog: the largest memory of the processes while a pipeline reads a long stream, at two lengths. With
+`--days` its entries are on several days, so a task writes several files at once.
 """
 
 from __future__ import annotations
@@ -109,12 +110,13 @@ def backlog(given: argparse.Namespace) -> Tables:
     rows: Rows = []
     for entries in given.backlog:
         with running_penstock() as server:
-            fill(server.port, entries)
+            fill(server.port, entries, given.days)
             found = worked("backlog", port=server.port, master=master)
         sizes = [f"{found[name]:,.0f} MB" for name in (DRIVER, EXECUTORS, WORKERS)]
         seconds = found["seconds"]
         rows.append([f"{entries:,}", f"{seconds:.0f}", f"{entries / seconds:,.0f}", *sizes])
-    return [([f"backlog, {master}", "seconds", "rows/s", DRIVER, EXECUTORS, WORKERS], rows)]
+    days = f" of {given.days} days" if given.days > 1 else ""
+    return [([f"backlog{days}, {master}", "seconds", "rows/s", DRIVER, EXECUTORS, WORKERS], rows)]
 
 
 def main() -> None:
@@ -124,6 +126,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--master", nargs="+", default=MASTERS)
     parser.add_argument("--backlog", type=int, nargs="+", default=BACKLOGS)
+    parser.add_argument("--days", type=int, default=1, help="on how many days a backlog is")
     parser.add_argument("--only", choices=list(measures), help="one of the measurements")
     parser.add_argument("--old", default="", help="a checkout with another build")
     parser.add_argument("--write", action="store_true", help="write docs/performance.md")

@@ -81,7 +81,7 @@ def test_names_that_differ_in_case_are_one_member() -> None:
 def draft_of(tmp_path: Path, entries: list[Fields], stream: str = "s") -> dict[str, object]:
     """The draft, read by TOML and by pipelines."""
     file = tmp_path / "draft.toml"
-    file.write_text(Draft(stream, URL, entries).text)
+    file.write_text(Draft(stream, URL, entries).text, encoding="utf-8")
     pipeline, problems = read_pipeline(file)
     assert pipeline is not None
     assert [*problems, *rule_problems(pipeline)] == []
@@ -149,19 +149,41 @@ def test_replayed_entries_get_the_time_of_the_original(tmp_path: Path) -> None:
 
 
 NAMES = st.binary(max_size=8) | st.sampled_from(
-    [b"_id", b"A", b"a", b"a.b", b'"', b"`", b"\n", b"body"]
+    [b"_id", b"A", b"a", b"a.b", b'"', b"`", b"\n", b"body", b"\x7f", "\U0001f600".encode()]
 )
 VALUES = st.binary(max_size=12) | st.sampled_from(
-    [b"{}", b'{"a": 1}', b'{"": null}', b'{"a": {"b.c": [1, {"d`": "x"}]}}', b"[1]", b"1.5", b"{"]
+    [
+        *(b"{}", b'{"a": 1}', b'{"": null}', b'{"a": {"b.c": [1, {"d`": "x"}]}}', b"[1]", b"1.5"),
+        *(b"{", b'{"\x7f": 1}', '{"\U0001f600": {"\U0001f600": 1}}'.encode()),
+        *(rb'{"\ud800": 1, "x": {"\udc00": 2, "\ud83d\ude00": 3}}', b'{"\xed\xa0\x80": 1}'),
+    ]
 )
 
 
-@given(st.lists(st.lists(st.tuples(NAMES, VALUES), min_size=1, max_size=4), min_size=1, max_size=5))
+@given(
+    st.lists(st.lists(st.tuples(NAMES, VALUES), min_size=1, max_size=4), min_size=1, max_size=5),
+    st.sampled_from(["s", "\U0001f600", "\x7f", "\udcff"]),
+)
 def test_any_entries_give_a_file_that_can_be_read(
-    tmp_path_factory: pytest.TempPathFactory, entries: list[Fields]
+    tmp_path_factory: pytest.TempPathFactory, entries: list[Fields], stream: str
 ) -> None:
     plain = [(b"plain", b"1")]
-    draft_of(tmp_path_factory.mktemp("draft"), [*entries, plain])
+    draft_of(tmp_path_factory.mktemp("draft"), [*entries, plain], stream)
+
+
+def test_names_of_any_characters_are_written_and_those_that_are_no_text_left_out(
+    tmp_path: Path,
+) -> None:
+    body = rb'{"\ud83d\ude00": 1, "\ud800": 2}'
+    found = draft_of(tmp_path, [[(b"body", body), ("\U0001f431".encode(), b"1")]])
+    assert found["schema"] == {"\U0001f431": "bigint"}
+    assert found["payload"] == {
+        "field": "body",
+        "format": "json",
+        "schema": {"\U0001f600": "bigint"},
+    }
+    text = Draft("s", URL, [[(b"body", body)]]).text
+    assert "# ? is left out, because its name is not valid Unicode." in text
 
 
 def test_the_command_writes_a_new_file_without_the_password(tmp_path: Path) -> None:

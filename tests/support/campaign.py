@@ -42,6 +42,11 @@ def cells(all_cells: Sequence[T]) -> list[T]:
     return [all_cells[int(os.environ.get("PENSTOCK_SEED", "0")) % len(all_cells)]]
 
 
+def is_chosen(step: int, one_in: int = 4) -> bool:
+    """Whether a crash test repeats what crashed at a step: in `make test` the commit chooses some steps."""
+    return SOAK or step % one_in == int(os.environ.get("PENSTOCK_SEED", "0")) % one_in
+
+
 def seed() -> int:
     """The seed of a random test: PENSTOCK_SEED, to repeat a failure, or a random number."""
     return int(os.environ.get("PENSTOCK_SEED", random.randrange(2**32)))

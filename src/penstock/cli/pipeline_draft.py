@@ -40,6 +40,7 @@ _DECIMAL = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 _TRUTH = re.compile(rb"true|false", re.IGNORECASE)
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _LONG_MAX = 2**63 - 1
 _REPLAYED = SOURCE_ID.decode()
 _ORIGINAL = f"coalesce(id_timestamp({_REPLAYED}), _timestamp)"
@@ -139,10 +140,13 @@ class JsonKinds:
         for one in objects:
             for name in one:
                 names.setdefault(name.lower(), name)
-        kinds = {
-            name: self.of([one.get(name) for one in objects], f"{path}.{name}" if path else name)
-            for name in names.values()
-        }
+        kinds = {}
+        for name in names.values():
+            whole = f"{path}.{name}" if path else name
+            if _SURROGATE.search(name):
+                self.remarks.append(f"{whole} is left out, because its name is not valid Unicode.")
+            else:
+                kinds[name] = self.of([one.get(name) for one in objects], whole)
         return {name: kind for name, kind in kinds.items() if kind is not None}
 
     def _one(self, values: list[Any], path: str) -> Kind | None:
@@ -229,7 +233,7 @@ class Draft:
 
     def _drop(self, name: str, why: str) -> None:
         del self._values[name]
-        self._left_out.append(f"The field {json.dumps(name)} {why}.")
+        self._left_out.append(f"The field {_text(name)} {why}.")
 
     def _find_payload(self) -> tuple[str | None, list[dict[str, Any]]]:
         """The field with JSON objects, but for rare values; of several the one with the most bytes."""
@@ -246,7 +250,7 @@ class Draft:
     @property
     def text(self) -> str:
         """The whole file."""
-        stream = json.dumps(self._stream)
+        stream = _text(self._stream)
         lines = [
             f"# A draft from {self._count:,} entries of {_one_line(self._stream)}. Check it with",
             "#   penstock pipeline check FILE",
@@ -264,14 +268,14 @@ class Draft:
             'path = "lake"  # relative to this file',
             "",
             "[reject]",
-            f"stream = {json.dumps(self._stream + ':rejected')}",
+            f"stream = {_text(self._stream + ':rejected')}",
             "",
             "# [valid]",
             '# name = "SQL condition"  # rows that fail it are rejected, with this name as the reason',
             "",
             "# [[aggregate]]",
             '# name = "by_minute"',
-            *([f"# time = {json.dumps(self._time)}"] if self._time else []),
+            *([f"# time = {_text(self._time)}"] if self._time else []),
             '# window = "1 minute"',
             '# watermark = "10 minutes"',
             '# measures = { entries = "count(*)" }',
@@ -282,9 +286,7 @@ class Draft:
         rows = []
         for name, values in self._values.items():
             if name != self._payload:
-                rows.append(
-                    f"{_key(name)} = {json.dumps(type_of_values(values))}{self._share(values)}"
-                )
+                rows.append(f"{_key(name)} = {_text(type_of_values(values))}{self._share(values)}")
         return ["", "[schema]", *rows] if rows else []
 
     def _share(self, values: Sequence[bytes]) -> str:
@@ -302,20 +304,20 @@ class Draft:
             else "value is not a JSON object: it is"
         )
         remark = f"  # {broken:,} {what} rejected" if broken else ""
-        lines = ["", "[payload]", f"field = {json.dumps(self._payload)}{remark}", 'format = "json"']
+        lines = ["", "[payload]", f"field = {_text(self._payload)}{remark}", 'format = "json"']
         lines += ["", "[payload.schema]", *(f"# {_one_line(one)}" for one in self._remarks)]
         return lines + [
-            f"{_key(name)} = {json.dumps(text_of(kind))}" for name, kind in self._members.items()
+            f"{_key(name)} = {_text(text_of(kind))}" for name, kind in self._members.items()
         ]
 
     def _columns(self) -> list[str]:
         """Columns of the plain members whose names are free, and suggestions for deeper ones."""
-        made = [f"{_key(name)} = {json.dumps(sql)}" for name, sql in self._made.items()]
+        made = [f"{_key(name)} = {_text(sql)}" for name, sql in self._made.items()]
         if self._original:
-            made.append(f"{self._original} = {json.dumps(_ORIGINAL)}  # of replayed entries, too")
+            made.append(f"{self._original} = {_text(_ORIGINAL)}  # of replayed entries, too")
         plain = [path for path in _plain_members(self._members) if len(path) > 1]
         for path in plain[:SUGGESTIONS_MAX]:
-            made.append(f"# {_key('_'.join(path))} = {json.dumps(self._sql_of(path))}")
+            made.append(f"# {_key('_'.join(path))} = {_text(self._sql_of(path))}")
         return ["", "[columns]", *made] if made else []
 
     def _sql_of(self, path: Sequence[str]) -> str:
@@ -359,7 +361,13 @@ def _plain_members(
 
 def _key(name: str) -> str:
     """A key of TOML."""
-    return name if _BARE.fullmatch(name) else json.dumps(name)
+    return name if _BARE.fullmatch(name) else _text(name)
+
+
+def _text(text: str) -> str:
+    """A string of TOML: as in JSON, but no character is two surrogates. A lone one becomes its number."""
+    whole = text.encode("utf-8", "backslashreplace").decode()
+    return json.dumps(whole, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _one_line(text: str) -> str:

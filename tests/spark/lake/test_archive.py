@@ -23,6 +23,7 @@ pytest.importorskip("duckdb")
 archive = pytest.importorskip("penstock.spark.lake.archive")
 manifests = pytest.importorskip("penstock.spark.lake.manifest")
 lakes = pytest.importorskip("tests.support.spark.lake")
+archive_query = pytest.importorskip("tests.support.spark.archive_query")
 
 DAY_MS = 86_400_000
 QUERY = "5f0c11aa-0000-0000-0000-000000000001"
@@ -131,14 +132,14 @@ def test_killed_at_any_step_no_row_is_duplicated_and_a_repeat_completes_the_batc
         try:
             write(frame, batch, files_of=lambda one, n=stop_at: lakes.FailingFiles(one, n))
         except lakes.Crash:
-            seen = lakes.seen(spark, lake)
+            seen = lakes.seen_without_spark(lake)
             assert all(count == 1 for count in seen.values()), f"twice, stopped at {stop_at}"
             assert done <= seen <= done + new
             write(frame, batch)
         else:
             break
         done += new
-        assert lakes.seen(spark, lake) == done, f"after a stop at {stop_at}"
+        assert lakes.seen_without_spark(lake) == done, f"after a stop at {stop_at}"
         batch += 1
     # Claim and its deletion, an intent in two steps, two data files, the commit, a deletion before and after.
     assert stop_at == 10
@@ -154,7 +155,7 @@ def test_undoing_a_batch_can_be_interrupted_too(spark: Any, write: Write, tmp_pa
     for stop_at in range(1, 8):
         with pytest.raises(lakes.Crash):
             write(frame, 0, files_of=lambda one, n=stop_at: lakes.FailingFiles(one, n))
-        assert lakes.seen(spark, lake) <= Counter(range(4))
+        assert lakes.seen_without_spark(lake) <= Counter(range(4))
     write(frame, 0)
     assert lakes.seen(spark, lake) == Counter(range(4))
 
@@ -283,36 +284,12 @@ def test_a_derived_day_differs_from_a_day_in_the_rows(spark: Any, tmp_path: Path
     assert [one["day"] for one in marks] == [{"derived": True}, {}]
 
 
-def test_pandas_reads_the_lake(spark: Any, write: Write, tmp_path: Path) -> None:
-    pandas = pytest.importorskip("pandas")
-    write(frame_of(spark, range(4)), 0)
-    assert sorted(pandas.read_parquet(tmp_path / "lake")["v"]) == [0, 1, 2, 3]
-
-
-QUERY_PROGRAM = """
-import sys
-from penstock.spark import archive_writer, build_session
-url, folder = sys.argv[1:]
-settings = {"spark.driver.memory": "512m", "spark.sql.shuffle.partitions": "2"}
-spark = build_session("archive", "local[2]", "OFF", settings)
-frame = (
-    spark.readStream.format("penstock")
-    .options(url=url, stream="s", startingOffsets="earliest", maxEntriesPerTrigger=500)
-    .schema("_id string, _timestamp timestamp, v int").load()
-)
-query = (
-    frame.writeStream.foreachBatch(archive_writer(folder + "/lake"))
-    .option("checkpointLocation", folder + "/checkpoint").trigger(availableNow=True).start()
-)
-query.awaitTermination()
-"""
-
-
 @contextmanager
 def running_query(broker: Broker, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A driver in its own process group, so that its Java dies with it."""
-    words = [sys.executable, "-c", QUERY_PROGRAM, broker.options["url"], str(folder)]
-    process = subprocess.Popen(words, start_new_session=True)
+    module = "tests.support.spark.archive_query"
+    words = [sys.executable, "-m", module, broker.options["url"], str(folder)]
+    process = subprocess.Popen(words, start_new_session=True, cwd=Path(__file__).parents[3])
     try:
         yield process
     finally:
@@ -341,9 +318,8 @@ def test_a_killed_query_archives_every_entry_once(
     fill(penstock.client, "s", 3000)
     with running_query(penstock, tmp_path) as process:
         wait_until(lambda: len(list(lake.glob("_manifest/*.json"))) >= 2, process)
-    seen = lakes.seen(spark, lake)
+    seen = lakes.seen_without_spark(lake)
     assert set(seen.values()) == {1}
     assert 1000 <= len(seen) < 3000
-    with running_query(penstock, tmp_path) as process:
-        assert process.wait(WAIT_SECONDS_MAX) == 0
+    archive_query.archive_all(spark, penstock.options["url"], str(tmp_path))
     assert lakes.seen(spark, lake) == Counter(range(3000))

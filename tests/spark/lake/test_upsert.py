@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.spark.conftest import NO_PYSPARK
-from tests.support.campaign import cases, seed
+from tests.support.campaign import cases, is_chosen, seed
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 pytest.importorskip("duckdb")
@@ -104,6 +104,8 @@ def test_killed_at_any_step_a_repeat_completes_the_batch(spark: Any, tmp_path: P
     stop_at = 0
     while True:
         stop_at += 1
+        if not is_chosen(stop_at, 3):
+            continue
         rows = [("k1", stop_at + 1), (f"new{stop_at}", 1), ("k2", 0), ("k3", stop_at)]
         before = dict(model)
         apply(model, rows)

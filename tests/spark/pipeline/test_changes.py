@@ -212,7 +212,18 @@ def test_a_default_is_written_as_the_value_of_a_field(
     assert rejected[b"_reason"] == b"parse:h"
 
 
-def test_several_streams_in_one_pipeline(
+PAYLOAD = TEXT[TEXT.index("[payload]") : TEXT.index("[columns]")]
+LOOKUP = """
+[[lookup]]
+name = "shops"
+path = "shops.csv"
+format = "csv"
+on = { number = "id" }
+columns = ["shop"]
+"""
+
+
+def test_several_streams_get_a_first_payload_and_a_first_lookup(
     spark: Any, penstock: Broker, run: Run, tmp_path: Path
 ) -> None:
     text = changed(
@@ -221,16 +232,18 @@ def test_several_streams_in_one_pipeline(
     )
     add(penstock, 0)
     penstock.client.xadd("returns", {"number": 1, "qty": 5})
-    run(text)
+    run(text.replace(PAYLOAD, ""))
     penstock.client.xadd("returns", {"number": 2, "qty": 6})
     add(penstock, 3)
-    run(text)
-    rows = read_by_all(spark, tmp_path / "lake" / "silver", ["number", "_stream", "signed"])
+    (tmp_path / "shops.csv").write_text("id,shop\n2,Oslo\n0,Bern\n")
+    run(text + LOOKUP)
+    columns = ["number", "_stream", "signed", "shop", "body"]
+    rows = read_by_all(spark, tmp_path / "lake" / "silver", columns)
     assert [tuple(row.values()) for row in rows] == [
-        (0, "orders", 2),
-        (1, "returns", -5),
-        (2, "returns", -6),
-        (3, "orders", 2),
+        (0, "orders", 2, None, None),
+        (1, "returns", -5, None, None),
+        (2, "returns", -6, "Oslo", None),
+        (3, "orders", 2, None, {"kind": "sale", "items": [{"sku": "A"}]}),
     ]
     for stream in ("orders", "returns"):
         (group,) = penstock.client.xinfo_groups(stream)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,11 +26,17 @@ pytest.importorskip("pyspark", reason=NO_PYSPARK)
 
 from penstock.spark.lake.archive import ArchiveWriter
 from penstock.spark.lake.files import LakeFiles
-from penstock.spark.lake.manifest import load_lake
+from penstock.spark.lake.local_files import LocalFiles
+from penstock.spark.lake.manifest import ArchiveError, load_lake
+from penstock.spark.lake.upsert import UpsertWriter
+from penstock.spark.pipeline.joined_state import JoinedStates
+from penstock.spark.pipeline.joining import join_outputs
+from penstock.spark.pipeline.rows import frames
 from penstock.spark.pipeline.run import PipelineFailed, pipeline_session, run_pipeline
 from penstock.spark.pipeline.targets import batches
 from penstock.spark.source.planning import DataLoss
 from tests.support.campaign import cells
+from tests.support.spark.databases import wait_until
 from tests.support.spark.former_pipeline import run_former
 
 __all__ = ["pipeline_of"]  # the fixture
@@ -73,7 +80,7 @@ def test_a_lake_of_the_former_layout_continues(
     add(penstock, 13)
     for _ in range(2):
         run_pipeline(pipeline, spark, once=True)
-        assert accounted(spark, lake, penstock) == (8, 5, 3)
+        assert accounted(lake, penstock) == (8, 5, 3)
     assert [orders for _, orders in windows(spark, lake)] == [1, 1, 2]
     assert streamed(penstock) == [1, 1, 2]
     newest = load_lake(LakeFiles(spark), str(lake / "silver")).newest
@@ -95,7 +102,7 @@ def test_new_outputs_catch_up_and_join(
         run_pipeline(pipeline_of(penstock, text), spark, once=True)
         if text == whole:
             done = 2 * (step + 1)
-            assert accounted(spark, lake, penstock) == (done, step + 1, step + 1)
+            assert accounted(lake, penstock) == (done, step + 1, step + 1)
             assert (
                 streamed(penstock) == [orders for _, orders in windows(spark, lake)] == [1] * step
             )
@@ -113,7 +120,7 @@ def test_an_output_that_returns_is_refused_if_it_misses_trimmed_entries(
         add(penstock, step, qty="x")
         run_pipeline(pipeline_of(penstock, text, trim), spark, once=True)
         if text == TEXT:  # the trim has ended where the output had ended
-            assert accounted(spark, tmp_path / "lake", penstock) == (
+            assert accounted(tmp_path / "lake", penstock) == (
                 2 * step + 2,
                 step + 1,
                 step + 1,
@@ -127,26 +134,7 @@ def test_an_output_that_returns_is_refused_if_it_misses_trimmed_entries(
     assert len(rejected(penstock)) == 4
 
 
-@pytest.mark.parametrize("after", cells(["silver", "reject", "bronze"]))
-def test_a_batch_that_some_outputs_have_is_repeated_for_the_others(
-    spark: Any,
-    penstock: Broker,
-    pipeline_of: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    after: str,
-) -> None:
-    add(penstock, 0)
-    run_pipeline(pipeline_of(penstock), spark, once=True)
-    add(penstock, 1)
-    add(penstock, 1, qty="x")
-    with monkeypatch.context() as patch:
-        fail_after(patch, after)
-        with pytest.raises(PipelineFailed, match="stopped by the test"):
-            run_pipeline(pipeline_of(penstock), spark, once=True)
-    add(penstock, 2)
-    run_pipeline(pipeline_of(penstock), spark, once=True)
-    assert accounted(spark, tmp_path / "lake", penstock) == (4, 3, 1)
+LATEST = TEXT.replace('group = "lake"', 'group = "lake"\nstarting = "latest"')
 
 
 @pytest.mark.parametrize("starting", cells(["former", "latest"]))
@@ -165,18 +153,91 @@ def test_a_first_batch_that_is_repeated_starts_where_it_started(
         run_former(pipeline_of(penstock), pipeline_session(spark), {"bronze", "silver", "reject"})
         add(penstock, 1)
     else:
-        text = TEXT.replace('group = "lake"', 'group = "lake"\nstarting = "latest"')
+        text = LATEST
     with monkeypatch.context() as patch, adding(penstock):
         fail_after(patch, "bronze")
         with pytest.raises(PipelineFailed, match="stopped by the test"):
             run_pipeline(pipeline_of(penstock, text), spark, once=False)
     run_pipeline(pipeline_of(penstock, text), spark, once=True)
-    count, _, refused = accounted(spark, tmp_path / "lake", penstock)
+    count, _, refused = accounted(tmp_path / "lake", penstock)
     everything = penstock.client.xlen("orders")
     if starting == "former":
         assert (count, refused) == (everything, 1)
     else:
         assert 0 < count <= everything - 2
+
+
+def test_an_aggregate_whose_first_batch_is_repeated_has_all_rows_of_silver(
+    spark: Any,
+    penstock: Broker,
+    pipeline_of: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lake = tmp_path / "lake"
+    add(penstock, 0)
+    pipeline = pipeline_of(penstock, LATEST + AGGREGATE)
+
+    def fail_after_main(_frame: Any) -> Any:
+        wait_until((lake / "_checkpoints" / "main" / "commits" / "0").exists)
+        raise RuntimeError("stopped by the test")
+
+    with monkeypatch.context() as patch, adding(penstock):
+        patch.setattr(frames, "with_day", fail_after_main)
+        with pytest.raises(PipelineFailed, match="stopped by the test"):
+            run_pipeline(pipeline, spark, once=False)
+    add(penstock, 30)  # closes the windows before it
+    run_pipeline(pipeline, spark, once=True)
+    _, silver, _ = accounted(lake, penstock)
+    assert sum(orders for _, orders in windows(spark, lake)) == silver - 1 > 0
+
+
+def test_a_run_that_is_killed_before_its_first_batch_keeps_the_start(
+    spark: Any, penstock: Broker, pipeline_of: Any, tmp_path: Path
+) -> None:
+    add(penstock, 0)
+    pipeline = pipeline_of(penstock, LATEST.replace(REJECT, ""))
+    join_outputs(pipeline, pipeline_session(spark))
+    for minutes in (1, 2):
+        add(penstock, minutes)
+    run_pipeline(pipeline, spark, once=True)
+    assert accounted(tmp_path / "lake", penstock) == (2, 2, 0)
+
+
+def test_another_start_holds_until_the_first_batch(
+    spark: Any, penstock: Broker, pipeline_of: Any, tmp_path: Path
+) -> None:
+    add(penstock, 0, qty="x")
+    join_outputs(pipeline_of(penstock, LATEST), pipeline_session(spark))
+    add(penstock, 1)
+    for text in (TEXT, LATEST):
+        run_pipeline(pipeline_of(penstock, text), spark, once=True)
+        assert accounted(tmp_path / "lake", penstock) == (2, 1, 1)
+
+
+def test_a_checkpoint_that_is_older_than_an_output_is_refused(
+    spark: Any, penstock: Broker, pipeline_of: Any, tmp_path: Path
+) -> None:
+    checkpoints = tmp_path / "lake" / "_checkpoints"
+    pipeline = pipeline_of(penstock, TEXT + AGGREGATE)
+    for minutes in (0, 5):
+        add(penstock, minutes)
+    run_pipeline(pipeline, spark, once=True)
+    shutil.copytree(checkpoints, tmp_path / "backup")
+    add(penstock, 10)
+    run_pipeline(pipeline, spark, once=True)
+    add(penstock, 15)
+    for query, says in (("minute", "has batches up to"), ("main", "output bronze has entries of")):
+        shutil.rmtree(checkpoints / query)
+        shutil.copytree(tmp_path / "backup" / query, checkpoints / query)
+        with pytest.raises(ArchiveError, match=f"{says}.* the checkpoint is older than the lake"):
+            run_pipeline(pipeline, spark, once=True)
+
+
+def test_a_damaged_state_is_named(tmp_path: Path) -> None:
+    (tmp_path / "reject.joined-0.json").touch()
+    with pytest.raises(ArchiveError, match=r"reject\.joined-0\.json is damaged"):
+        JoinedStates(LocalFiles(), str(tmp_path)).read("reject")
 
 
 @contextmanager
@@ -209,6 +270,15 @@ def fail_after(patch: pytest.MonkeyPatch, after: str) -> None:
             raise RuntimeError("stopped by the test")
 
         patch.setattr(batches, "append", append)
+        return
+    if after == "latest":
+        real_upsert = UpsertWriter.write
+
+        def write(self: UpsertWriter, *words: Any) -> int:
+            real_upsert(self, *words)
+            raise RuntimeError("stopped by the test")
+
+        patch.setattr(UpsertWriter, "write", write)
         return
     real = ArchiveWriter.append
 

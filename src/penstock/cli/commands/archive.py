@@ -18,7 +18,7 @@ from penstock.errors import ConfigError, PenstockError
 from penstock.human.show import harmless, json_line, size_text
 from penstock.server.config.kinds import parse_memory
 from penstock.spark.lake.formats import PARQUET, found_log
-from penstock.spark.lake.local_files import LocalFiles
+from penstock.spark.lake.local_files import LocalFiles, is_local, local_path
 from penstock.spark.lake.manifest import DATA_SUFFIX, Lake, load_lake
 from penstock.spark.lake.table_formats.table_log import TableLog, TableState, plain_path
 
@@ -112,7 +112,7 @@ def compact(
     """
     target_bytes = _size(target_size)
     need_spark()
-    if "://" not in path and not Path(path).is_dir():
+    if is_local(path) and not local_path(path).is_dir():
         raise typer.BadParameter(f"{path} is not a directory")
     from penstock.spark.lake import compaction
 
@@ -149,11 +149,11 @@ def _size(text: str) -> int:
 
 
 def _local(path: str) -> Path:
-    if "://" in path:
+    if not is_local(path):
         raise typer.BadParameter(
             f"{path}: show reads archives on this machine only: give a plain path"
         )
-    root = Path(path)
+    root = local_path(path)
     if not root.is_dir():
         raise typer.BadParameter(f"{path} is not a directory")
     return root

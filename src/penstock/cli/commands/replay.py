@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import redis
@@ -18,6 +17,7 @@ from penstock.cli.terminal.outcome import Failure, Unreachable, example, say
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
 from penstock.errors import PenstockError
 from penstock.human.show import harmless, json_line
+from penstock.spark.lake.local_files import is_local, local_path
 
 if TYPE_CHECKING:
     from penstock.spark.replay import Replay
@@ -79,7 +79,7 @@ def replay(
         raise typer.BadParameter("give either --from-stream or --from-lake")
     if not to:
         raise typer.BadParameter("--to is empty: name a stream")
-    if from_lake is not None and "://" not in from_lake and not Path(from_lake).is_dir():
+    if from_lake is not None and is_local(from_lake) and not local_path(from_lake).is_dir():
         raise typer.BadParameter(f"{from_lake} is not a directory")
     target_url = to_url or url
     if from_stream == to and target_url == url:

@@ -49,7 +49,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.spark.lake.columns import fit, with_partitions
 from penstock.spark.lake.compaction import finish_compaction
-from penstock.spark.lake.files import HEX_DIGITS, LakeFiles, temporary_of, write_parquet
+from penstock.spark.lake.files import LakeFiles, temporary_of, write_parquet
+from penstock.spark.lake.local_files import HEX_DIGITS
 from penstock.spark.lake.manifest import (
     INTENTS,
     ArchiveError,

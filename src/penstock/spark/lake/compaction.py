@@ -43,13 +43,13 @@ from pyspark.sql.types import StructType
 
 from penstock.spark.lake.columns import data_schema
 from penstock.spark.lake.files import (
-    HEX_DIGITS,
     LakeFiles,
     literal,
     temporary_of,
     write_parquet,
 )
 from penstock.spark.lake.formats import found_log
+from penstock.spark.lake.local_files import HEX_DIGITS
 from penstock.spark.lake.lock import held
 from penstock.spark.lake.manifest import (
     INTENTS,

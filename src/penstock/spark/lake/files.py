@@ -10,6 +10,8 @@ content.
 
 `create`, `rename` and `delete` are the methods that change something; the crash tests stop at each of them.
 `sync` is for a local disk, where a power failure may undo a rename.
+
+A path without a scheme is on Hadoop's default file system. That of a pipeline's session is the local disk.
 """
 
 from __future__ import annotations
@@ -18,29 +20,30 @@ import posixpath
 import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.persist.disk import SystemDisk
 from penstock.spark.lake.hadoop_files import LOCAL_URL, HadoopFiles
-from penstock.spark.lake.local_files import LOCAL, LocalFiles, failed, local_path
+from penstock.spark.lake.local_files import (
+    LOCAL,
+    LocalFiles,
+    failed,
+    is_local,
+    local_path,
+    write_atomically,
+)
 from penstock.spark.lake.manifest import ArchiveError
 
-_DISK = SystemDisk()
+DEFAULT_SYSTEM = "fs.defaultFS"
 _LOCAL_FILES = LocalFiles()
-
-HEX_DIGITS = 8  # of the random part of file names, which tells attempts apart
 
 # Other readers take INT96, Spark's default, for a timestamp without a time zone.
 _TIMESTAMPS = ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-
-_SCHEME = re.compile(r"[A-Za-z][\w+.-]*:/")
 
 
 class LakeFiles:
@@ -91,13 +94,7 @@ class LakeFiles:
 
     def write(self, path: str, text: str, aside: str | None = None) -> None:
         """Write a small file atomically. A crash may leave an incomplete file in `aside`."""
-        directory, _, name = path.rpartition("/")
-        # Two processes may write the same file at once: each needs its own temporary name.
-        unfinished = f"{aside or directory}/_{name}.{uuid4().hex[:HEX_DIGITS]}.tmp"
-        self.create(unfinished, text)
-        self.sync(unfinished)
-        self.rename(unfinished, path)
-        self.sync_names(directory, [name])
+        write_atomically(self, path, text, aside)
 
     def create(self, path: str, text: str) -> None:
         """Create or replace a file. A crash may leave it incomplete."""
@@ -118,37 +115,27 @@ class LakeFiles:
 
     def sync(self, path: str) -> None:
         """Sync a local file to disk. Other storage does that itself. Raises: ArchiveError."""
-        if not path.startswith("file:"):
-            return
-        place = Path(path.removeprefix("file:"))
-        sums = place.with_name(f".{place.name}.crc")  # Hadoop's checksums, needed to read the file
-        try:
-            for one in (place, sums) if sums.exists() else (place,):
-                file = _DISK.append_to(str(one))
-                try:
-                    file.sync()
-                finally:
-                    file.close()
-        except OSError as error:
-            raise ArchiveError(f"cannot sync {path}: {error}") from error
+        if self._is_local(path):
+            _LOCAL_FILES.sync(path)
 
     def sync_names(self, root: str, paths: Iterable[str]) -> None:
         """Sync the directories of files below a root, so that the names survive a power failure."""
-        if not root.startswith("file:"):
-            return
-        try:
-            for one in sorted({above for path in paths for above in PurePosixPath(path).parents}):
-                _DISK.sync_dir(f"{root.removeprefix('file:')}/{one}")
-        except OSError as error:
-            raise ArchiveError(f"cannot sync {root}: {error}") from error
+        if self._is_local(root):
+            _LOCAL_FILES.sync_names(root, paths)
 
     def _of(self, path: str) -> LocalFiles | HadoopFiles:
         return _LOCAL_FILES if self._is_local(path) else self._hadoop
 
     def _is_local(self, path: str) -> bool:
-        if path.startswith(LOCAL):
-            return True
-        return _SCHEME.match(path) is None and _default_is_local(self._spark.sparkContext)
+        return is_local(path, self._default)
+
+    @cached_property
+    def _default(self) -> str:
+        """The file system of paths without a scheme."""
+        default = _default_of(self._spark.sparkContext)
+        if default.startswith(LOCAL):
+            return default
+        return str(self._spark.conf.get(DEFAULT_SYSTEM, default))
 
     @cached_property
     def _hadoop(self) -> HadoopFiles:
@@ -156,10 +143,10 @@ class LakeFiles:
 
 
 @lru_cache(1)
-def _default_is_local(context: SparkContext) -> bool:
-    """Whether a path without a scheme is on the local disk."""
+def _default_of(context: SparkContext) -> str:
+    """The default file system of an application. A session may have another one."""
     java: Any = context._jsc
-    return str(java.hadoopConfiguration().get("fs.defaultFS")).startswith(LOCAL)
+    return str(java.hadoopConfiguration().get(DEFAULT_SYSTEM))
 
 
 def write_parquet(frame: DataFrame, directory: str, partition_by: Sequence[str]) -> None:

@@ -14,12 +14,10 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from penstock.spark.lake.local_files import DELETIONS_MAX
 from penstock.spark.lake.manifest import DATA_SUFFIX, ArchiveError
 
 LOCAL_URL = "^file:/+"  # Hadoop writes one slash or three
-
-# If two processes delete a directory at once, Hadoop may tell both that it was not deleted.
-DELETIONS_MAX = 3
 
 SCHEMA_KEY = "org.apache.spark.sql.parquet.row.metadata"
 
@@ -81,7 +79,10 @@ class HadoopFiles:
     def exists(self, path: str) -> bool:
         """Whether a file or directory exists."""
         system, place = self._at(path)
-        return bool(system.exists(place))
+        try:
+            return bool(system.exists(place))
+        except Py4JJavaError as error:
+            raise _failed("reach", path, error) from error
 
     def read(self, path: str) -> str:
         """The text of a file. Raises: FileNotFoundError."""
@@ -153,6 +154,7 @@ class HadoopFiles:
         """Delete a file or a whole directory. Returns whether it existed. Raises: ArchiveError."""
         system, place = self._at(path)
         try:
+            # If two processes delete a directory at once, Hadoop may tell both that it was not deleted.
             for _ in range(DELETIONS_MAX):
                 if system.delete(place, True):
                     return True

@@ -11,7 +11,8 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+
+from penstock.spark.lake.local_files import is_local, local_path
 
 # `is_held` takes the lock for a moment, so a single refusal does not mean that another process writes.
 TRIES = 5
@@ -21,11 +22,11 @@ TRY_SECONDS = 0.05
 @contextmanager
 def held(directory: str, refusal: Exception) -> Iterator[None]:
     """Hold the lock. Raises: `refusal`, if another process has it."""
-    path = directory.removeprefix("file:")
-    if "://" in path:
+    if not is_local(directory):
         yield
         return
-    Path(path).mkdir(parents=True, exist_ok=True)
+    path = local_path(directory)
+    path.mkdir(parents=True, exist_ok=True)
     place = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         for tried in range(TRIES):
@@ -44,7 +45,7 @@ def held(directory: str, refusal: Exception) -> Iterator[None]:
 def is_held(directory: str) -> bool:
     """Whether a process holds the lock of a local directory."""
     try:
-        place = os.open(directory.removeprefix("file:"), os.O_RDONLY | os.O_CLOEXEC)
+        place = os.open(local_path(directory), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     try:

@@ -33,7 +33,8 @@ from penstock.spark.lake.compaction import (
     replace_files,
     temporary_for_compactions,
 )
-from penstock.spark.lake.files import HEX_DIGITS, LakeFiles, literal, temporary_of, write_parquet
+from penstock.spark.lake.files import LakeFiles, literal, temporary_of, write_parquet
+from penstock.spark.lake.local_files import HEX_DIGITS
 from penstock.spark.lake.manifest import ArchiveError, DataFile, Manifest, load_newest_or_none
 
 FilesOf = Callable[..., LakeFiles]

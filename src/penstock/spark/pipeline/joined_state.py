@@ -5,7 +5,8 @@
     {"stream": "minutes", "after_ms": 1700000000000}                 the same for windows: a watermark
     {"stream": "minutes", "left_ms": 1700000000000}
     {"query": "main", "id": "6f1c..."}                               an output of a section [[output]]
-    {"after": {"orders": "1700000000000-0"}}                         of `main`: where its first batch starts
+    {"start": {"orders": "1700000000000-0"}, "starting": "latest"}   of a query: where its first batch starts,
+                                                                     and the key that chose it
 
 An output of a section has the same keys for its position, and an id by which a database knows it. `replaced`
 has the ids that it had before a reset. A stream that was reset has {"reset": "8 hex digits"}, so that its
@@ -23,6 +24,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock.spark.lake.local_files import TextFiles
+from penstock.spark.lake.manifest import damaged
 
 _FILE = re.compile(r"(.+)\.joined-(\d+)\.json")
 
@@ -52,11 +54,15 @@ class JoinedStates:
         return {output for output, _ in self._found()}
 
     def read(self, output: str) -> dict[str, Any]:
-        """The state of an output, empty if it has none."""
+        """The state of an output, empty if it has none. Raises: ArchiveError."""
         number = self._newest(output)
         if number is None:
             return {}
-        return dict(json.loads(self._files.read(self._path(output, number))))
+        path = self._path(output, number)
+        try:
+            return dict(json.loads(self._files.read(path)))
+        except ValueError:
+            raise damaged(path) from None
 
     def write(self, output: str, state: dict[str, Any]) -> None:
         """Replace the state of an output."""

@@ -11,8 +11,8 @@ for some runs. Such an output first catches up alone. Then it joins, and gets ea
 An output that has a position needs all entries after it. If some of them were trimmed from the source, the
 run is refused, as a query is that has lost entries.
 
-Spark does not store where the first batch of a query starts. So the position of `main` is noted before: a
-first batch that is killed is repeated from there.
+Spark does not store where the first batch of a query starts, and `latest` is another place in each run. So
+the start of each query is noted before it runs: a first batch that is killed is repeated from there.
 
 Before `main`, each output was a query of its own, with its own checkpoint LAKE/_checkpoints/OUTPUT. If `main`
 has not run yet, the outputs catch up with the one that is furthest, and `main` starts there. joined_state.py
@@ -27,12 +27,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.core.stream_id import SMALLEST, parse
 from penstock.spark.connection import Servers, StreamName
+from penstock.spark.lake.archive import older_checkpoint
 from penstock.spark.lake.files import LakeFiles
-from penstock.spark.lake.manifest import Manifest
+from penstock.spark.lake.manifest import ArchiveError, Manifest
 from penstock.spark.pipeline.definition.file import Pipeline, Source
 from penstock.spark.pipeline.definition.rules import CHECKPOINTS, MAIN, SILVER, lake_path
 from penstock.spark.pipeline.joined_state import JoinedStates, identity_of
@@ -53,7 +56,7 @@ from penstock.spark.pipeline.positions import (
     ids_of,
 )
 from penstock.spark.pipeline.rows import frames
-from penstock.spark.pipeline.rows.id_filter import is_up_to
+from penstock.spark.pipeline.rows.id_filter import between
 from penstock.spark.pipeline.section_joining import SectionJoin
 from penstock.spark.pipeline.targets.batches import (
     TableBatch,
@@ -63,6 +66,8 @@ from penstock.spark.pipeline.targets.batches import (
     position_of,
     windows_after,
 )
+from penstock.spark.pipeline.targets.failed_sql import failed_sql
+from penstock.spark.pipeline.targets.output_error import OutputError
 from penstock.spark.pipeline.targets.preparing import marked_once
 from penstock.spark.pipeline.targets.upserts import silver_rows, upsert
 from penstock.spark.replay import archived
@@ -79,10 +84,15 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """The pipeline with the start of `main`, and the watermark after which each stream gets windows."""
+    """The source as each query starts it, and the watermark after which each stream gets windows."""
 
     pipeline: Pipeline
+    sources: Mapping[str, Source]
     watermarks: Mapping[str, int | None]
+
+    def pipeline_of(self, query: PipelineQuery) -> Pipeline:
+        """The pipeline with the source of one query."""
+        return replace(self.pipeline, source=self.sources[query.name])
 
 
 def join_outputs(pipeline: Pipeline, spark: SparkSession) -> Joined:
@@ -91,8 +101,9 @@ def join_outputs(pipeline: Pipeline, spark: SparkSession) -> Joined:
         join = _Join(pipeline, spark, servers)
         join.note_missing()
         main, *aggregates = queries_of(pipeline)
-        starting = join.main(main)
-        return Joined(starting, {name: at for one in aggregates for name, at in join.windows(one)})
+        sources = {MAIN: join.main(main)} | {one.name: join.aggregate(one) for one in aggregates}
+        watermarks = {name: at for one in aggregates for name, at in join.windows(one)}
+        return Joined(pipeline, sources, watermarks)
 
 
 def note_windows(pipeline: Pipeline, spark: SparkSession) -> None:
@@ -114,14 +125,20 @@ class _Join:
         self._states = JoinedStates(self._files, lake_path(pipeline, CHECKPOINTS))
         self._sections = SectionJoin(pipeline, spark, self._states)
 
-    def main(self, query: PipelineQuery) -> Pipeline:
-        """Bring the outputs of `main` to one position. Returns the pipeline that starts there."""
+    def main(self, query: PipelineQuery) -> Source:
+        """Bring the outputs of `main` to one position. Returns the source that starts there."""
         log = self._log(query.checkpoint)
+        if not log.is_used:
+            self._forget_other_start(query)
         has = {output.name: self._position(query, output) for output in query.outputs}
+        for name, position in has.items():
+            self._check_checkpoint(log, name, position)
         done = log.batch(log.committed)
-        goal = furthest(has.values()) if done is None else ids_of(done.end)
         if done is None:
-            goal = self._first_goal(log, goal)
+            start = self._start_of_main(log, furthest(has.values()))
+            goal = start or {}
+        else:
+            start, goal = None, ids_of(done.end)
         for output in query.outputs:
             if goal and not has_all(has[output.name], _offset(goal)):
                 self._catch_up(query, output, has[output.name], goal)
@@ -131,28 +148,94 @@ class _Join:
             state = self._states.read(output.name) if output.stream else {"after": {}}
             if "after" not in state:
                 self._states.write(output.name, {"stream": output.stream, "after": goal})
-        if done is not None or not goal:
-            return self._pipeline
-        options = dict(self._pipeline.source.options)
-        options.pop("startingTimestamp", None)
-        options["startingOffsets"] = json.dumps(after(goal))
-        return replace(self._pipeline, source=Source(options))
+        return self._source_from(start)
 
-    def _first_goal(self, log: Checkpoint, goal: dict[str, str]) -> dict[str, str]:
-        """The position at which the first batch starts. A batch that is repeated must start there again."""
+    def aggregate(self, query: PipelineQuery) -> Source:
+        """The source of an aggregate, which starts with `main` if that is as new."""
+        log = self._log(query.checkpoint)
+        newest = self._newest(query.outputs[0])
+        if newest is not None and newest.query == log.query and newest.batch > log.planned:
+            raise older_checkpoint(query.outputs[0].folder, newest.batch, log.planned)
+        if log.committed >= 0 or self._pipeline.decides_rows:
+            return self._pipeline.source
+        noted = self._states.read(query.name)
+        if log.is_used or noted.get("starting") == self._starting:
+            return self._source_from(noted.get("start"))
+        main = self._states.read(MAIN)
+        is_new = self._log(lake_path(self._pipeline, CHECKPOINTS, MAIN)).committed < 0
+        begins = is_new and main.get("starting") == self._starting
+        start = main["start"] if begins else self._chosen_start()
+        self._states.write(query.name, {"start": start, "starting": self._starting})
+        return self._source_from(start)
+
+    def _check_checkpoint(self, log: Checkpoint, output: str, position: Ids) -> None:
+        """Check that an output is not ahead of the last batch that Spark has planned. Raises: ArchiveError.
+
+        After a power cut, or if a backup is restored, Spark would plan that batch again with another end.
+        Outputs that store the number of a batch would take it for the one they have.
+        """
+        planned = log.batch(log.planned)
+        ends = {} if planned is None else planned.end.streams
+        for name, text in position.items():
+            end = ends.get(name)
+            if end is not None and end.id < parse(text.encode()):
+                raise ArchiveError(
+                    f"output {output} has entries of {name} up to {text}, but its query is at {end.id}: the"
+                    " checkpoint is older than the lake. Restore the newer checkpoint, or make all outputs"
+                    f" again: penstock pipeline reset {self._pipeline.file}"
+                )
+
+    @property
+    def _starting(self) -> str:
+        """What the file says about the start."""
+        options = self._pipeline.source.options
+        return options.get("startingTimestamp") or options.get("startingOffsets", "")
+
+    def _start_of_main(self, log: Checkpoint, has: dict[str, str]) -> dict[str, str] | None:
+        """The position at which the first batch starts, and which the outputs get before it."""
+        noted = self._states.read(MAIN)
         if log.is_used:
-            return dict(self._states.read(MAIN).get("after", {}))
+            return noted.get("start")
+        if noted.get("starting") == self._starting:
+            return furthest([noted["start"], has])
+        start = has or self._chosen_start()
+        starting = None if has else self._starting  # of the former layout: `starting` has no effect
+        self._states.write(MAIN, {"start": start, "starting": starting})
+        return start
+
+    def _forget_other_start(self, query: PipelineQuery) -> None:
+        """Forget where the outputs joined if `starting` has changed before `main` had a batch."""
+        noted = self._states.read(MAIN).get("starting")
+        if noted is None or noted == self._starting:
+            return
+        for output in query.outputs:
+            state = {} if output.folder else self._states.read(output.name)
+            if "after" in state:
+                self._states.write(output.name, identity_of(state))
+
+    def _chosen_start(self) -> dict[str, str]:
+        """The position that `starting` means now. Empty for the earliest entry."""
         options = parse_options(dict(self._pipeline.source.options))
         starting = options.starting or LATEST
-        if not goal and starting != EARLIEST:
-            goal = {
-                name: str(
-                    start_position(starting, name, stream, state_of(self._servers, stream)).id
-                )
-                for name, stream in streams_of(self._servers, options).items()
-            }
-        self._states.write(MAIN, {"after": goal})
-        return goal
+        if starting == EARLIEST:
+            return {}
+        return {
+            name: str(start_position(starting, name, stream, state_of(self._servers, stream)).id)
+            for name, stream in streams_of(self._servers, options).items()
+        }
+
+    def _source_from(self, start: Ids | None) -> Source:
+        """The source, for a query that starts after a position. None: Spark knows where it is."""
+        if start is None:
+            return self._pipeline.source
+        options = dict(self._pipeline.source.options)
+        parsed = parse_options(options)
+        # The source refuses a start for a stream that was removed from the file.
+        known = streams_of(self._servers, parsed) if parsed.streams else start
+        ids = {name: one for name, one in start.items() if name in known}
+        options.pop("startingTimestamp", None)
+        options["startingOffsets"] = json.dumps(after(ids)) if ids else "earliest"
+        return Source(options)
 
     def windows(self, query: PipelineQuery) -> list[tuple[str, int | None]]:
         """Let the other outputs of an aggregate catch up with the table."""
@@ -202,7 +285,19 @@ class _Join:
                 self._sections.catch_up(query, output, rows, furthest([has, goal]))
             return
         self._check_trims(query, output, has, goal)
-        rows = self._rows(has, goal)
+        try:
+            self._catch_up_from_source(query, output, has, goal)
+        except (PySparkException, Py4JError) as error:
+            problem = failed_sql(self._pipeline, error, lambda: self._entries(has, goal))
+            if problem is None:
+                raise
+            raise OutputError(f"output {output.name}: {problem}") from None
+
+    def _catch_up_from_source(
+        self, query: PipelineQuery, output: PipelineOutput, has: Ids, goal: Ids
+    ) -> None:
+        members = frames.members_of(self._spark, self._pipeline)
+        rows = frames.rows_of(self._entries(has, goal), self._pipeline, members)
         if output.name == SILVER:
             rows = marked_once(self._pipeline, rows, has, goal)
         if output.stream:
@@ -224,8 +319,7 @@ class _Join:
         if self._newest(silver) is None:
             return None
         rows = silver_rows(self._spark, self._pipeline, table_of(self._pipeline, silver))
-        rows = rows.where(is_up_to(goal))
-        return rows.where(~is_up_to(has)) if has else rows
+        return between(rows, has, goal)
 
     def _check_trims(
         self, query: PipelineQuery, output: PipelineOutput, has: Ids, goal: Ids
@@ -252,11 +346,11 @@ class _Join:
         found = [self._log(query.checkpoint).query, *former_queries(self._files, query)]
         return [one for one in found if one is not None]
 
-    def _rows(self, has: Ids, goal: Ids) -> DataFrame:
-        """The rows after one position up to another. Streams that the second one lacks have none."""
+    def _entries(self, has: Ids, goal: Ids) -> DataFrame:
+        """The entries after one position up to another. Streams that the second one lacks have none."""
         options = parse_options(dict(self._pipeline.source.options))
         nothing = dict.fromkeys(streams_of(self._servers, options), str(SMALLEST))
-        return frames.stored_rows(self._spark, self._pipeline, after(has), {**nothing, **goal})
+        return frames.stored_entries(self._spark, self._pipeline, after(has), {**nothing, **goal})
 
     def _section_windows(self, query: PipelineQuery, output: PipelineOutput) -> int | None:
         has_joined, joined_ms = self._sections.joined_at(query, output)

@@ -31,7 +31,7 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.spark.lake.columns import fit, with_partitions
 from penstock.spark.lake.files import LakeFiles
 from penstock.spark.lake.formats import PARQUET, TablePlace, found_format
-from penstock.spark.lake.manifest import ArchiveError, Manifest
+from penstock.spark.lake.manifest import ArchiveError, Manifest, damaged
 from penstock.spark.lake.upsert import Upserts, definition_problem
 from penstock.spark.pipeline.changes import column_problems, remedy
 from penstock.spark.pipeline.definition.file import Aggregate, Pipeline
@@ -180,9 +180,13 @@ def state_problems(
     for output in () if is_rebuilt else outputs_of(pipeline):
         if output.aggregate is None or not output.folder:
             continue
+        path = f"{output.checkpoint}/{RULE_FILE}"
         try:
-            before = json.loads(files.read(f"{output.checkpoint}/{RULE_FILE}"))
+            before = json.loads(files.read(path))
         except FileNotFoundError:
+            continue
+        except ValueError:
+            found.append(pipeline.problem(output.path, str(damaged(path))))
             continue
         changes = _changes(before, rule_of(pipeline, spark, output.aggregate))
         if changes:

@@ -28,7 +28,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import PenstockError
 from penstock.spark.lake.compaction import finish_compaction
-from penstock.spark.lake.files import LakeFiles
+from penstock.spark.lake.files import DEFAULT_SYSTEM, LakeFiles
+from penstock.spark.lake.local_files import LOCAL
 from penstock.spark.lake.lock import held
 from penstock.spark.lake.trimming import trim_archived
 from penstock.spark.pipeline.changes import Note, widen_silver
@@ -61,6 +62,9 @@ STARTS_MAX = 10
 STARTING_MAX = 2  # each starts a Python process, which takes most of a core for a second
 LAST_REPORT_SECONDS_MAX = 30  # how long to wait for the last report of a query that has ended
 
+WRITERS = 8
+ROW_GROUP_BYTES = 128 << 20  # Parquet's default
+
 # Spark gives the Python worker of a source ten seconds to start, however busy the machine is.
 _SLOW_START = "Timed out while waiting for the Python worker to connect back"
 _PASSING = (_SLOW_START, TABLE_CHANGED)  # errors after which a query is started again
@@ -73,9 +77,13 @@ _SETTINGS = {
     "spark.sql.mapKeyDedupPolicy": "LAST_WIN",  # as in all other maps of fields
     # A task writes several partitions at once, instead of sorting all rows by partition first. It sorts the
     # rest if there are more partitions.
-    "spark.sql.maxConcurrentOutputFileWriters": "8",
+    "spark.sql.maxConcurrentOutputFileWriters": str(WRITERS),
+    # Each writer keeps a row group: all of a task together keep as much as one does by default.
+    "parquet.block.size": str(ROW_GROUP_BYTES // WRITERS),
     # The rows of a batch are kept for a few writes only: compressing them costs more than it saves.
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
+    # A path of a pipeline that has no scheme is on this machine, as the lock of the lake is.
+    DEFAULT_SYSTEM: f"{LOCAL}///",
     # How often each output looks for new entries. Spark's 10 ms would keep several queries busy.
     "spark.sql.streaming.pollingDelay": "200ms",
 }
@@ -206,13 +214,15 @@ class _Run:
         self, joined: Joined, spark: SparkSession, once: bool, watch: Watch | None
     ) -> None:
         pipeline = joined.pipeline
+        self._joined = joined
         self._pipeline = pipeline
         self._spark = spark
         self._once = once
         self._watch = watch
         self._all = {one.name: one for one in queries_of(pipeline)}
         self._writes = {
-            name: BatchWrites(pipeline, one, joined.watermarks) for name, one in self._all.items()
+            name: BatchWrites(joined.pipeline_of(one), one, joined.watermarks)
+            for name, one in self._all.items()
         }
         self._running = set(self._all)
         self._to_start = deque(self._all.values())
@@ -269,7 +279,7 @@ class _Run:
 
     def _start(self, query: PipelineQuery) -> StreamingQuery:
         writer = (
-            frame_of(self._spark, self._pipeline, query)
+            frame_of(self._spark, self._joined.pipeline_of(query), query)
             .writeStream.queryName(f"{self._pipeline.name}/{query.name}")
             .outputMode("append")
             .option("checkpointLocation", query.checkpoint)

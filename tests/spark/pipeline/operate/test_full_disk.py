@@ -59,7 +59,7 @@ def test_a_full_disk_is_one_line_and_the_pipeline_continues_after_it(
     filler.unlink()
     run_pipeline(pipeline_of(penstock, text), spark, once=True)
     if form == PARQUET:
-        assert accounted(spark, small_disk / "lake", penstock) == (9, 9, 0)
+        assert accounted(small_disk / "lake", penstock) == (9, 9, 0)
     else:
         assert test_formats.accounted(spark, small_disk, form, penstock) == (9, 9, 0)
         attempts = [*small_disk.glob("lake/bronze/data/*")]
@@ -85,4 +85,4 @@ def test_a_server_without_memory_is_one_line_and_the_pipeline_continues_after_it
     assert "command not allowed when used memory" in str(caught.value)
     assert "\n" not in str(caught.value)
     run_pipeline(pipeline, spark, once=True)
-    assert accounted(spark, tmp_path / "lake", server) == (4, 2, 2)
+    assert accounted(tmp_path / "lake", server) == (4, 2, 2)

@@ -171,7 +171,7 @@ def test_a_reset_output_is_made_again(
     words = ["reset", pipeline.file] + (["--output", output] if output else [])
     refused = command(*words, answer="n\n")
     assert refused.exit_code == 1
-    assert accounted(spark, lake, penstock) == (6, 3, 3)
+    assert accounted(lake, penstock) == (6, 3, 3)
     result = command(*words, answer="y\n")
     assert result.exit_code == 0, result.stderr
     listed = [line for line in result.stdout.splitlines() if line.startswith("delete ")]
@@ -183,7 +183,7 @@ def test_a_reset_output_is_made_again(
         penstock.client.delete("minutes")
     for _ in range(2):
         run_pipeline(pipeline, spark, once=True)
-    assert accounted(spark, lake, penstock) == (6, 3, 3)
+    assert accounted(lake, penstock) == (6, 3, 3)
     assert len(rows(spark, lake / "gold" / "minute")) == windows
     assert penstock.client.xlen("minutes") == windows
     assert penstock.client.xlen("orders") == 6

@@ -36,10 +36,10 @@ def test_a_copied_file_with_another_stream_is_refused(
         lines = Path(pipeline.file).read_text().split("\n")
         assert lines[problem.line - 1] == 'path = "lake"'
         assert f"of a pipeline that reads orders, and this one reads {shown}" in problem.text
-    assert accounted(spark, tmp_path / "lake", penstock) == (1, 1, 0)
+    assert accounted(tmp_path / "lake", penstock) == (1, 1, 0)
     for number, source in enumerate((BOTH, PATTERN, ONE, BOTH.replace('"orders", ', "")), 2):
         run_pipeline(pipeline_of(penstock, TEXT.replace(ONE, source)), spark, once=True)
-        assert accounted(spark, tmp_path / "lake", penstock) == (2, 2, 0), number
+        assert accounted(tmp_path / "lake", penstock) == (2, 2, 0), number
 
 
 def test_a_table_without_the_checkpoint_of_its_query_is_refused(

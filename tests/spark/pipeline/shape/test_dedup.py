@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from tests.spark.conftest import NO_PYSPARK, Broker
 from tests.spark.pipeline.test_joining import fail_after
-from tests.spark.pipeline.test_run import AGGREGATE, TEXT, add, pipeline_of, rejected, rows
+from tests.spark.pipeline.test_run import AGGREGATE, NOON, TEXT, add, pipeline_of, rejected, rows
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 
@@ -17,6 +18,7 @@ from penstock.spark.lake.compaction import compact
 from penstock.spark.pipeline.run import PipelineFailed, run_pipeline
 from penstock.spark.pipeline.targets import duplicates
 from tests.support.campaign import cells
+from tests.support.spark.lake import by_arrow
 
 __all__ = ["pipeline_of"]  # the fixture
 
@@ -73,26 +75,36 @@ def test_the_first_row_of_a_key_is_kept(
     assert counted(spark, lake) == [2, 1, 2, 1]
 
 
-def test_a_row_with_a_null_key_is_kept(
+def test_a_row_with_a_null_key_is_kept_and_the_key_can_change(
     spark: Any, penstock: Broker, pipeline_of: Any, tmp_path: Path
 ) -> None:
-    text = DEDUP.replace('key = ["sku"]', 'key = ["sku", "at"]')
+    lake = tmp_path / "lake"
     for sku in ("A", "A", "B"):
         add(penstock, 0, sku=sku, at=None)
-    add(penstock, 0, sku="A")
-    add(penstock, 0, sku="A")
+    run_pipeline(pipeline_of(penstock, DEDUP), spark, once=True)
+    assert skus(spark, lake) == ["A", "B"]
+    text = DEDUP.replace('key = ["sku"]', 'key = ["sku", "at"]')
+    for sku in ("A", "A", "B"):
+        add(penstock, 1, sku=sku, at=None)
+    add(penstock, 1, sku="A")
+    add(penstock, 1, sku="A", at=NOON.isoformat())
+    add(penstock, 1, sku="A")
     run_pipeline(pipeline_of(penstock, text), spark, once=True)
-    assert skus(spark, tmp_path / "lake") == ["A", "A", "B", "A"]
+    assert skus(spark, lake)[2:] == ["A", "A", "B", "A", "A"]
 
 
-@pytest.mark.parametrize("batch", cells(["first", "second"]))
-def test_a_repeated_batch_has_the_same_rows(
+@pytest.mark.parametrize(
+    ("batch", "after"),
+    cells([("second", "silver"), ("first", "latest"), ("second", "reject"), ("first", "bronze")]),
+)
+def test_a_repeated_batch_has_the_same_rows_in_each_output(
     spark: Any,
     penstock: Broker,
     pipeline_of: Any,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     batch: str,
+    after: str,
 ) -> None:
     lake = tmp_path / "lake"
     text = DEDUP + '\n[[table]]\nname = "latest"\nkey = ["sku"]\n'
@@ -101,17 +113,25 @@ def test_a_repeated_batch_has_the_same_rows(
         run_pipeline(pipeline_of(penstock, text), spark, once=True)
     for minutes, sku in ((1, "A"), (1.1, "B"), (1.2, "B")):
         add(penstock, minutes, sku=sku)
+    add(penstock, 1.3, qty="x")
     with monkeypatch.context() as patch:
-        fail_after(patch, "silver")
+        fail_after(patch, after)
         with pytest.raises(PipelineFailed, match="stopped by the test"):
             run_pipeline(pipeline_of(penstock, text), spark, once=True)
     add(penstock, 2, sku="B")
     again = run_pipeline(pipeline_of(penstock, text), spark, once=True)
     assert skus(spark, lake) == ["A", "B"]
     assert again.outputs["silver"].duplicates >= 1
-    latest = {(row.sku, row._id) for row in rows(spark, lake / "tables" / "latest")}
-    assert latest == {(row.sku, row._id) for row in rows(spark, lake / "silver")}
-    assert len(rows(spark, lake / "bronze")) == (5 if batch == "second" else 4)
+    silver = by_arrow(lake / "silver", "_id")
+    latest = rows(spark, lake / "tables" / "latest")
+    assert sorted(row.sku for row in latest) == ["A", "B"]
+    assert {row._id for row in latest} == set(silver)
+    refused = [one["_source_id"] for one in rejected(penstock)]
+    assert len(refused) == 1
+    bronze = by_arrow(lake / "bronze", "_id")
+    assert silver + Counter(refused) <= bronze
+    assert set(bronze.values()) == {1}
+    assert len(bronze) == penstock.client.xlen("orders")
 
 
 def test_an_existing_pipeline_can_begin_to_deduplicate(

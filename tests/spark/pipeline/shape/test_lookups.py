@@ -7,6 +7,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.spark.conftest import NO_PYSPARK, Broker
@@ -71,6 +73,7 @@ group_by = ["title"]
 measures = { value = "sum(value)" }
 """
 
+BARE = TEXT[: TEXT.index("[[aggregate]]")]
 PRODUCTS = "id,name,price\nA,Anvil,2.50\nB,Bolt,0.10\nC,Clamp,4.00\n"
 
 
@@ -105,7 +108,7 @@ def test_columns_of_lookups_can_be_used_everywhere(
         "not_cheap,partition:title,lookup:products",
         "not_cheap,partition:title,lookup:products",
     ]
-    assert accounted(spark, folder / "lake", penstock) == (7, 4, 3)
+    assert accounted(folder / "lake", penstock) == (7, 4, 3)
     windows = {(row.title, row.value) for row in rows(spark, folder / "lake" / "gold" / "minute")}
     assert windows == {("Anvil", Decimal("10.00")), ("Clamp", Decimal("8.00"))}
 
@@ -113,15 +116,21 @@ def test_columns_of_lookups_can_be_used_everywhere(
 def test_a_key_that_occurs_twice_is_refused(
     spark: Any, penstock: Broker, pipeline_of: Any, folder: Path
 ) -> None:
-    (folder / "products.csv").write_text(PRODUCTS + "C,Clasp,1.00\n")
+    text = BARE.replace('path = "products.csv"\nformat = "csv"', 'path = "products.parquet"')
+    table = pa.table(
+        {"id": ["A", "C", "C"], "name": ["Anvil", "Clamp", "Clasp"], "price": [2.5, 4, 1]}
+    )
+    pq.write_table(table, folder / "products.parquet")
     add(penstock, 0, code="a")
     with pytest.raises(PipelineFailed) as caught:
-        run_pipeline(pipeline_of(penstock, TEXT), spark, once=True)
+        run_pipeline(pipeline_of(penstock, text), spark, once=True)
     assert "lookup products: the table has 2 rows with id = C" in str(caught.value)
     assert not (folder / "lake" / "bronze").exists()
-    (folder / "products.csv").write_text(PRODUCTS)
-    run_pipeline(pipeline_of(penstock, TEXT), spark, once=True)
-    assert len(silver(spark, folder)) == 1
+    pq.write_table(table.slice(0, 2), folder / "products.parquet")
+    run_pipeline(pipeline_of(penstock, text), spark, once=True)
+    assert silver(spark, folder) == [
+        ("A", "Anvil", Decimal("2.50"), Decimal("5.00"), "black"),
+    ]
 
 
 def test_a_repeated_batch_gets_the_same_table(
@@ -136,14 +145,14 @@ def test_a_repeated_batch_gets_the_same_table(
     with monkeypatch.context() as patch:
         fail_after(patch, "silver")  # the rejects have not got the batch
         with pytest.raises(PipelineFailed, match="stopped by the test"):
-            run_pipeline(pipeline_of(penstock, TEXT), spark, once=True)
+            run_pipeline(pipeline_of(penstock, BARE), spark, once=True)
     changed = PRODUCTS.replace("2.50", "0.50").replace("0.10", "9.00").replace("4.00", "5.00")
     (folder / "products.csv").write_text(changed)
     add(penstock, 1, code="c")
-    run_pipeline(pipeline_of(penstock, TEXT), spark, once=True)
-    assert accounted(spark, folder / "lake", penstock) == (4, 3, 1)
+    run_pipeline(pipeline_of(penstock, BARE), spark, once=True)
+    assert accounted(folder / "lake", penstock) == (4, 3, 1)
     add(penstock, 2, code="c")
-    run_pipeline(pipeline_of(penstock, TEXT), spark, once=True)
+    run_pipeline(pipeline_of(penstock, BARE), spark, once=True)
     assert [price for _, _, price, _, _ in silver(spark, folder)][-1] == Decimal("5.00")
     copies = list((folder / "lake" / "_checkpoints" / "_lookups" / "products").iterdir())
     assert len([one for one in copies if one.name[0] != "."]) == 1
@@ -156,7 +165,7 @@ def test_a_repeated_batch_gets_a_column_that_was_added_meanwhile(
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    fewer = TEXT.replace(', price = "price" }', " }").replace(
+    fewer = BARE.replace(', price = "price" }', " }").replace(
         'types = { price = "decimal(10,2)" }', ""
     )
     fewer = fewer.replace("qty * price", "qty").replace("price > 1", "qty > 1")
@@ -166,8 +175,8 @@ def test_a_repeated_batch_gets_a_column_that_was_added_meanwhile(
         fail_after(patch, "bronze")
         with pytest.raises(PipelineFailed, match="stopped by the test"):
             run_pipeline(pipeline_of(penstock, fewer), spark, once=True)
-    run_pipeline(pipeline_of(penstock, TEXT.replace("qty * price", "qty")), spark, once=True)
-    assert accounted(spark, folder / "lake", penstock) == (2, 1, 1)
+    run_pipeline(pipeline_of(penstock, BARE.replace("qty * price", "qty")), spark, once=True)
+    assert accounted(folder / "lake", penstock) == (2, 1, 1)
     assert silver(spark, folder) == [("A", "Anvil", Decimal("2.50"), 2, "black")]
     copies = list((folder / "lake" / "_checkpoints" / "_lookups" / "products").iterdir())
     assert len([one for one in copies if one.name[0] != "."]) == 1
@@ -176,7 +185,7 @@ def test_a_repeated_batch_gets_a_column_that_was_added_meanwhile(
 def test_a_table_is_read_again_after_refresh(
     spark: Any, penstock: Broker, pipeline_of: Any, folder: Path
 ) -> None:
-    text = TEXT.replace("required = true", 'required = true\nrefresh = "10 minutes"')
+    text = BARE.replace("required = true", 'required = true\nrefresh = "10 minutes"')
     pipeline = pipeline_of(penstock, text)
     session = pipeline_session(spark)
     read = session.createDataFrame([("a", 2)], "code string, qty int")
@@ -206,7 +215,7 @@ def test_a_lookup_reads_a_database(
         database.execute("create table products (id text, name text, price real)")
         database.execute("insert into products values ('A', 'Anvil', 2.5), ('C', 'Clamp', 4)")
     monkeypatch.setenv("SHOP", str(folder / "shop.db"))
-    text = TEXT.replace(
+    text = BARE.replace(
         'path = "products.csv"\nformat = "csv"',
         'jdbc = "jdbc:sqlite:${SHOP}"\ntable = "products"\noptions = { driver = "org.sqlite.JDBC" }',
     )
@@ -214,7 +223,7 @@ def test_a_lookup_reads_a_database(
     add(penstock, 0, code="a")
     add(penstock, 0, code="b")
     run_pipeline(pipeline_of(penstock, text), spark, once=True)
-    assert accounted(spark, folder / "lake", penstock) == (2, 1, 1)
+    assert accounted(folder / "lake", penstock) == (2, 1, 1)
     assert silver(spark, folder)[0][:3] == ("A", "Anvil", Decimal("2.50"))
 
 

@@ -8,15 +8,12 @@ from typing import Any
 import pytest
 
 from tests.spark.conftest import NO_PYSPARK, Broker
-from tests.spark.pipeline.test_joining import fail_after
 from tests.spark.pipeline.test_run import TEXT, add, pipeline_of, rows
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 
-from penstock.spark.lake.upsert import UpsertWriter
 from penstock.spark.pipeline.definition.file import PipelineFileError
-from penstock.spark.pipeline.run import PipelineFailed, run_pipeline
-from tests.support.campaign import cells
+from penstock.spark.pipeline.run import run_pipeline
 
 __all__ = ["pipeline_of"]  # the fixture
 
@@ -63,41 +60,6 @@ def test_a_new_table_is_made_from_silver_and_then_joins(
         if text != ANY_QTY:
             expected = {f"B{one}": 1 for one in range(step + 1)} | {"A": step + 1}
             assert latest(spark, lake) == expected
-
-
-@pytest.mark.parametrize("after", cells(["latest", "silver"]))
-def test_a_repeated_batch_is_dropped(
-    spark: Any,
-    penstock: Broker,
-    pipeline_of: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    after: str,
-) -> None:
-    text = ANY_QTY + TABLE
-    add(penstock, 0, sku="A", qty=1)
-    run_pipeline(pipeline_of(penstock, text), spark, once=True)
-    add(penstock, 1, sku="A", qty=2)
-    with monkeypatch.context() as patch:
-        if after == "silver":
-            fail_after(patch, after)
-        else:
-            _fail_after_upsert(patch)
-        with pytest.raises(PipelineFailed, match="stopped by the test"):
-            run_pipeline(pipeline_of(penstock, text), spark, once=True)
-    add(penstock, 2, sku="B", qty=3)
-    run_pipeline(pipeline_of(penstock, text), spark, once=True)
-    assert latest(spark, tmp_path / "lake") == {"A": 2, "B": 3}
-
-
-def _fail_after_upsert(patch: pytest.MonkeyPatch) -> None:
-    real = UpsertWriter.write
-
-    def write(self: UpsertWriter, *words: Any) -> int:
-        real(self, *words)
-        raise RuntimeError("stopped by the test")
-
-    patch.setattr(UpsertWriter, "write", write)
 
 
 def test_another_key_is_refused_with_its_line(

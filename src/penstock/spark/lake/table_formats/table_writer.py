@@ -36,7 +36,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.spark.lake.archive import another_query, listed, older_checkpoint, query_of
 from penstock.spark.lake.columns import fit, quoted, with_partitions
-from penstock.spark.lake.files import HEX_DIGITS, LakeFiles, write_parquet
+from penstock.spark.lake.files import LakeFiles, write_parquet
+from penstock.spark.lake.local_files import HEX_DIGITS
 from penstock.spark.lake.manifest import ArchiveError, DataFile, Manifest
 from penstock.spark.lake.table_formats.table_log import (
     COMMITS_MAX,

@@ -37,6 +37,7 @@ from penstock.client.address import split_urls
 from penstock.errors import PenstockError
 from penstock.spark.lake.formats import FORMATS as TABLE_FORMATS
 from penstock.spark.lake.formats import PARQUET
+from penstock.spark.lake.local_files import has_scheme
 from penstock.spark.option_reader import OptionError
 from penstock.spark.pipeline.definition.columns import read_schema
 from penstock.spark.pipeline.definition.output_section import OutputSection, SectionReader
@@ -377,7 +378,7 @@ class _Draft:
     def _place(self, path: KeyPath, text: str) -> str:
         """A path of the lake. It is relative to the file, not to the current directory."""
         place = self._from_environment(path, text)
-        if not place or "://" in place:
+        if not place or has_scheme(place):
             return place.rstrip("/")
         return os.path.normpath(self._file.absolute().parent / Path(place).expanduser())
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 from penstock.spark.lake.formats import DELTA, ICEBERG, NAMESPACE, missing_library
+from penstock.spark.lake.local_files import is_local, local_path
 from penstock.spark.pipeline.definition.file import Aggregate, Payload, Pipeline
 from penstock.spark.pipeline.definition.names import NAME, NAME_FORM, unknown_column
 from penstock.spark.pipeline.definition.output_section import section_problems
@@ -204,7 +204,7 @@ def _format_problems(pipeline: Pipeline) -> Found:
             ("archive", "path"),
             "the format delta cannot be written to hdfs: use iceberg or parquet",
         )
-    if archive.format == ICEBERG and "://" in archive.path and not archive.catalog:
+    if archive.format == ICEBERG and not is_local(archive.path) and not archive.catalog:
         text = "an Iceberg lake that is not on this machine needs a catalog: set [archive.catalog]"
         yield ("archive", "path"), text
     if archive.catalog and archive.format != ICEBERG:
@@ -229,9 +229,9 @@ def _place_problems(pipeline: Pipeline) -> Found:
     for above, _, _, own in _named_outputs(pipeline):
         places.append(((*above, "path"), own))
     for path, place in places:
-        if not place or "://" in place:
+        if not place or not is_local(place):
             continue
-        there = Path(place)
+        there = local_path(place)
         while not there.exists() and there != there.parent:
             there = there.parent
         if not there.is_dir():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.spark.lake.formats import PARQUET
+from penstock.spark.lake.local_files import is_local
 from penstock.spark.pipeline.definition.file import Pipeline
 from penstock.spark.pipeline.definition.names import NAME, NAME_FORM, unknown_column
 from penstock.spark.pipeline.definition.toml_lines import KeyPath
@@ -24,7 +25,7 @@ def shape_problems(pipeline: Pipeline) -> Found:
         yield from _unknown(("table", at, "order_by"), (table.order_by,), order)
     yield from _format_problems(pipeline)
     place = pipeline.archive.path
-    if pipeline.decides_rows and pipeline.aggregates and "://" in place:
+    if pipeline.decides_rows and pipeline.aggregates and not is_local(place):
         text = (
             f"with {'[dedup]' if pipeline.dedup else '[[lookup]]'}, aggregates read silver, which must be"
             " in a directory of this machine: use a local or mounted path"

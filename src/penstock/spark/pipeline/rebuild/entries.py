@@ -18,8 +18,8 @@ from penstock.spark.replay import entries_of
 from penstock.spark.source.schema import Entry, EntrySchema, Page
 
 
-def archived_rows(bronze: DataFrame, pipeline: Pipeline) -> DataFrame:
-    """The rows of bronze as `frames.rows_of` gives them, without the raw fields."""
+def archived_entries(bronze: DataFrame, pipeline: Pipeline) -> DataFrame:
+    """The entries of bronze as the source gives them, without the raw fields."""
     spark = bronze.sparkSession
     schema = frames.schema_of(spark, pipeline)
     columns = EntrySchema(to_arrow_schema(schema, timezone="UTC"))
@@ -30,8 +30,7 @@ def archived_rows(bronze: DataFrame, pipeline: Pipeline) -> DataFrame:
                 yield columns.batch(page)
 
     stored = bronze.select("_stream", "_id", entries_of(bronze).alias("fields"))
-    made = stored.mapInArrow(read, schema)
-    return frames.rows_of(made, pipeline, frames.members_of(spark, pipeline))
+    return stored.mapInArrow(read, schema)
 
 
 def pages_of(batch: pa.RecordBatch) -> list[Page]:

@@ -18,6 +18,8 @@ import json
 import threading
 from collections.abc import Sequence
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -31,6 +33,7 @@ from penstock.spark.lake.lock import held
 from penstock.spark.lake.manifest import DataFile, Lake, Manifest
 from penstock.spark.pipeline.changes import Note
 from penstock.spark.pipeline.definition.file import Pipeline
+from penstock.spark.pipeline.definition.toml_table import Problem
 from penstock.spark.pipeline.joining import note_windows
 from penstock.spark.pipeline.outputs import (
     RULE_FILE,
@@ -40,13 +43,15 @@ from penstock.spark.pipeline.outputs import (
     rule_of,
 )
 from penstock.spark.pipeline.positions import Checkpoint, Ids
-from penstock.spark.pipeline.rebuild.entries import archived_rows
+from penstock.spark.pipeline.rebuild.entries import archived_entries
 from penstock.spark.pipeline.rebuild.swap import Swap, feed_of, new_of
 from penstock.spark.pipeline.rebuild.windows import NewAggregate, build_windows
 from penstock.spark.pipeline.rows import frames
 from penstock.spark.pipeline.targets.batches import position_of
+from penstock.spark.pipeline.targets.failed_sql import failed_measure, failed_sql
 from penstock.spark.pipeline.targets.upserts import silver_rows, upsert
 from penstock.spark.replay import archived, table_of_files
+from penstock.spark.runtime.causes import cause_of
 from penstock.spark.source.offsets import Offset, Position
 
 PART_BYTES = 1 << 30  # of bronze, whose Parquet is compressed
@@ -136,9 +141,18 @@ class _Rebuild:
         parts = parts_of(lake.files)
         for number, part in enumerate(parts):
             self._go_on(f"silver: part {number + 1} of {len(parts)}")
-            entries = self._entries(root, lake.newest, part)
-            rows = frames.silver(archived_rows(entries, self._pipeline), self._pipeline)
-            archive.append(rows, [lake.newest.query], position, lambda made, _newest: made)
+            entries = archived_entries(self._entries(root, lake.newest, part), self._pipeline)
+            self._write_part(archive, entries, lake.newest.query, position)
+
+    def _write_part(
+        self, archive: ArchiveWriter, entries: DataFrame, query: str, position: Ids
+    ) -> None:
+        members = frames.members_of(self._spark, self._pipeline)
+        rows = frames.silver(frames.rows_of(entries, self._pipeline, members), self._pipeline)
+        try:
+            archive.append(rows, [query], position, lambda made, _newest: made)
+        except (PySparkException, Py4JError) as error:
+            raise _failure(error, failed_sql(self._pipeline, error, lambda: entries)) from None
 
     def _entries(self, root: str, newest: Manifest, part: Sequence[DataFile]) -> DataFrame:
         if not part:
@@ -161,7 +175,11 @@ class _Rebuild:
             feed=feed_of(checkpoint),
         )
         silver = archived(self._spark, TablePlace(self._new_silver))
-        build_windows(self._files, silver, new, offset)
+        try:
+            build_windows(self._files, silver, new, offset)
+        except (PySparkException, Py4JError) as error:
+            problem = failed_measure(self._pipeline, error, lambda: silver, output)
+            raise _failure(error, problem) from None
         rule = rule_of(self._pipeline, self._spark, output.aggregate)
         self._files.write(f"{new.checkpoint}/{RULE_FILE}", json.dumps(rule))
 
@@ -190,6 +208,10 @@ def parts_of(files: Sequence[DataFile], limit: int = PART_BYTES) -> list[list[Da
         parts[-1].append(file)
         filled += file.bytes
     return parts
+
+
+def _failure(error: Exception, problem: Problem | None) -> RebuildError:
+    return RebuildError(f"{problem or cause_of(error)}; the tables are unchanged")
 
 
 def _no_archive(root: str) -> RebuildError:

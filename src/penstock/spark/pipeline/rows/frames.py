@@ -154,20 +154,21 @@ def main_rows(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
     return read if members is None else decoded(read, pipeline, members)
 
 
-def stored_rows(
+def stored_entries(
     spark: SparkSession, pipeline: Pipeline, since: Mapping[str, str], until: Mapping[str, str]
 ) -> DataFrame:
-    """The same rows as a batch, from and up to these ids of each stream, both included."""
-    bounds = ("startingOffsets", "startingTimestamp", "maxEntriesPerTrigger")
-    options = {
-        name: value
-        for name, value in pipeline.source.options.items()
-        if name not in ("group", *bounds)
-    }
+    """The entries of the same rows as a batch, from and up to these ids of each stream, both included.
+
+    Without `since`, they begin where the source of the pipeline does.
+    """
+    options = dict(pipeline.source.options)
+    for name in ("group", "maxEntriesPerTrigger"):
+        options.pop(name, None)
+    if since:
+        options.pop("startingTimestamp", None)
+        options["startingOffsets"] = json.dumps(since)
     reader = spark.read.format(NAME).schema(_with_entry(spark, pipeline)).options(**options)
-    reader = reader.option("startingOffsets", json.dumps(since) if since else "earliest")
-    read = reader.option("endingOffsets", json.dumps(until)).load()
-    return rows_of(read, pipeline, members_of(spark, pipeline))
+    return reader.option("endingOffsets", json.dumps(until)).load()
 
 
 def _with_entry(spark: SparkSession, pipeline: Pipeline) -> StructType:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.core.stream_id import parse
@@ -22,6 +22,12 @@ def is_up_to(position: Mapping[str, str]) -> Column:
         is_before = (ms < until_ms) | ((ms == until_ms) & (seq <= until_seq))
         found = found | ((F.col("_stream") == name) & is_before)
     return found
+
+
+def between(rows: DataFrame, since: Mapping[str, str], until: Mapping[str, str]) -> DataFrame:
+    """The rows after one position up to another."""
+    found = rows.where(is_up_to(until))
+    return found.where(~is_up_to(since)) if since else found
 
 
 def id_half(number: int) -> Column:

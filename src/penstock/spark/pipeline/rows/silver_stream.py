@@ -38,6 +38,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from penstock.core.stream_id import StreamID, parse
+from penstock.spark.lake.local_files import local_path
 from penstock.spark.lake.manifest import (
     MANIFESTS,
     TRIES_MAX,
@@ -109,7 +110,7 @@ class SilverReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads silver by its manifests."""
 
     def __init__(self, path: str, schema: pa.Schema, rows_max: int | None) -> None:
-        self._path = path.removeprefix("file:")
+        self._path = str(local_path(path))
         self._schema = schema
         self._rows_max = rows_max
         self._known: dict[str, Manifest] = {}

@@ -30,18 +30,20 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.spark.lake.files import LakeFiles
-from penstock.spark.lake.formats import TableWriting
+from penstock.spark.lake.formats import TablePlace, TableWriting
 from penstock.spark.lake.manifest import Manifest
 from penstock.spark.pipeline.definition.file import Pipeline
-from penstock.spark.pipeline.definition.rules import BRONZE
+from penstock.spark.pipeline.definition.rules import BRONZE, SILVER, lake_path
+from penstock.spark.pipeline.definition.toml_table import Problem
 from penstock.spark.pipeline.outputs import PipelineOutput, PipelineQuery, table_of
-from penstock.spark.pipeline.positions import Checkpoint, Ids, has_all, ids_of
+from penstock.spark.pipeline.positions import Checkpoint, Ids, after, has_all, ids_of
 from penstock.spark.pipeline.rows import frames
-from penstock.spark.pipeline.targets.failed_sql import failed_sql
+from penstock.spark.pipeline.rows.id_filter import between
+from penstock.spark.pipeline.targets.failed_sql import failed_measure, failed_sql
 from penstock.spark.pipeline.targets.output_error import OutputError
 from penstock.spark.pipeline.targets.preparing import Preparation
 from penstock.spark.pipeline.targets.sections import section_write
-from penstock.spark.pipeline.targets.upserts import upsert
+from penstock.spark.pipeline.targets.upserts import silver_rows, upsert
 from penstock.spark.runtime.causes import cause_of
 from penstock.spark.source.data_source import NAME
 from penstock.spark.source.offsets import Offset
@@ -84,39 +86,46 @@ class BatchWrites:
         # With several targets the batch is read, decoded and aggregated once.
         is_kept = len(self._writes) > 1
         rows = {}
-        made = self._prepared(lambda: self._preparation.rows(frame, batch))
-        kept = made.persist(StorageLevel.MEMORY_AND_DISK) if is_kept else made
+        self.failed = self._query.name
+        kept = None
         try:
-            marked = self._prepared(lambda: self._preparation.marked(kept, batch))
+            made = self._preparation.rows(frame, batch)
+            kept = made.persist(StorageLevel.MEMORY_AND_DISK) if is_kept else made
+            marked = self._preparation.marked(kept, batch)
             for name, write in self._writes.items():
-                try:
-                    rows[name] = write(marked, batch)
-                except (PySparkException, Py4JError) as error:
-                    self.failed = name
-                    raise self._error(error, frame, batch) from None
-                except Exception:
-                    self.failed = name
-                    raise
+                self.failed = name
+                rows[name] = write(marked, batch)
+            self.failed = ""
+        except (PySparkException, Py4JError) as error:
+            problem = self._failed_sql(error, frame.sparkSession, batch)
+            raise OutputError(str(problem or cause_of(error))) from None
         finally:
-            if is_kept:
+            if is_kept and kept is not None:
                 kept.unpersist()
         self._rows[batch] = rows
         self._duplicates[batch] = self._preparation.duplicates
 
-    def _prepared(self, act: Callable[[], DataFrame]) -> DataFrame:
-        try:
-            return act()
-        except (PySparkException, Py4JError) as error:
-            self.failed = self._query.name
-            raise OutputError(cause_of(error)) from None
+    def _failed_sql(self, error: Exception, spark: SparkSession, batch: int) -> Problem | None:
+        """The SQL of the file that is the cause of an error."""
+        files = LakeFiles(spark)
+        pipeline, table = self._pipeline, self._query.outputs[0]
+        log = Checkpoint(files, self._query.checkpoint)
+        before, planned = log.batch(batch - 1), log.batch(batch)
+        assert planned is not None
+        since = {} if before is None else ids_of(before.end)
+        until = ids_of(planned.end)
+        if table.aggregate is None or not pipeline.decides_rows:
 
-    def _error(self, error: Exception, frame: DataFrame, batch: int) -> OutputError:
-        """The error for a failed batch. If SQL of the file is the cause, it says which."""
-        problem = None
-        if self._query.aggregate is None:
-            where = (self._query.checkpoint, batch)
-            problem = failed_sql(self._pipeline, frame.sparkSession, *where, error)
-        return OutputError(str(problem or cause_of(error)))
+            def entries() -> DataFrame:
+                return frames.stored_entries(spark, pipeline, after(since), until)
+
+            return failed_sql(pipeline, error, entries, table)
+
+        def silver() -> DataFrame:
+            place = TablePlace(lake_path(pipeline, SILVER))
+            return between(silver_rows(spark, pipeline, place), since, until)
+
+        return failed_measure(pipeline, error, silver, table)
 
 
 def _write_of(

@@ -24,7 +24,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from penstock.spark.lake.files import HEX_DIGITS, LakeFiles, literal, write_parquet
+from penstock.spark.lake.files import LakeFiles, literal, write_parquet
+from penstock.spark.lake.local_files import HEX_DIGITS
 from penstock.spark.pipeline.definition.file import Pipeline
 from penstock.spark.pipeline.definition.rules import CHECKPOINTS, lake_path
 from penstock.spark.pipeline.definition.shaping import Lookup
