@@ -315,8 +315,8 @@ def test_6_an_entry_without_attempts_left_keeps_no_other_from_being_read() -> No
         shop.charge.send(Order(1, "ann"))
         feed.take(10)
         [row] = t.database.xpending_range("orders", "shop", "-", "+", 10)
-        idle = {"idle": 86_400_000, "retrycount": 3}
-        t.database.xclaim("orders", "shop", "waiting", 0, [row["message_id"]], **idle)
+        ids = [row["message_id"]]
+        t.database.xclaim("orders", "shop", "waiting", 0, ids, idle=86_400_000, retrycount=3)
         [fresh] = t.feeds("fresh")
         feed.leave()
         shop.charge.send(Order(2, "bob"))

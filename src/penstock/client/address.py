@@ -62,6 +62,11 @@ class ServerUrl:
         return int(self.settings.get("db", 0))
 
     @property
+    def address(self) -> tuple[str, int]:
+        """Host and port, for redis:// and rediss://."""
+        return self.settings["host"], self.settings["port"]
+
+    @property
     def name(self) -> str:
         """The server without its database: host:port, or the path of its socket."""
         return self.label.rpartition("/")[0]

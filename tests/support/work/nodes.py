@@ -5,9 +5,10 @@ from __future__ import annotations
 import socketserver
 import threading
 from collections.abc import Callable
+from io import BufferedIOBase
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any
 
 Command = list[bytes]
 Answer = Callable[[Command], bytes]
@@ -60,7 +61,7 @@ class Node:
         return [command[0] for command in self.commands]
 
 
-def _read_or_none(stream: BinaryIO) -> Command | None:
+def _read_or_none(stream: BufferedIOBase) -> Command | None:
     """The next command, or None at the end."""
     head = stream.readline()
     if not head:
