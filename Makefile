@@ -114,7 +114,7 @@ campaign: $(TOOLS) redis servers chromium postgres
 redis: $(VENV)/.stamp-venv
 	@tools/provide-redis.sh $(BIN)
 
-servers: $(VENV)/.stamp-venv ## newer Redis and Valkey for the tests that compare with them, into .venv/servers
+servers: $(VENV)/.stamp-venv ## other versions of Redis and Valkey for the tests that compare with them, into .venv/servers
 	@$(BIN)/python tools/provide_servers.py $(VENV)/servers
 
 chromium:

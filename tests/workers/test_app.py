@@ -65,6 +65,15 @@ def test_entries_of_other_programs_are_read_by_their_fields() -> None:
     assert PayloadType(str).decode([b"anything", b"a"]) == "a"
 
 
+def test_the_context_of_a_trace_is_no_payload() -> None:
+    trace = [b"traceparent", b"00-1-2-01"]
+    assert PayloadType(dict).decode(trace) == {}
+    assert PayloadType(dict).decode([*trace, b"page", b"a"]) == {"page": "a"}
+    assert PayloadType(str).decode([*trace, b"anything", b"a"]) == "a"
+    with pytest.raises(BadPayload, match="no field `data`"):
+        PayloadType(str).decode(trace)
+
+
 def test_a_payload_that_cannot_be_stored_is_refused(app: App) -> None:
     @app.on("s")
     def handle(payload: Any) -> None: ...

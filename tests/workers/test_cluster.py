@@ -9,7 +9,7 @@ import pytest
 import redis
 from redis.crc import key_slot
 
-from penstock.errors import CommandError, ConfigError
+from penstock.errors import CommandError, ConfigError, ConnectionLost
 from penstock.work import App, Message
 from tests.support.servers.redis_cluster import Cluster, cluster_problem_or_none, running_cluster
 from tests.support.work.waiting import wait_until
@@ -75,6 +75,14 @@ def test_a_stream_without_a_hash_tag_is_refused_at_the_start(app: App) -> None:
         app.worker().start()
 
 
+def test_a_partition_without_a_hash_tag_is_refused_with_the_name_of_its_handler(app: App) -> None:
+    @app.on("jobs", key="key", partitions=2)
+    def job(payload: dict[str, int]) -> None: ...
+
+    with pytest.raises(ConfigError, match=r"'jobs:0' and 'jobs:0:dead' are .* '{jobs}'"):
+        app.worker().start()
+
+
 def test_what_is_sent_to_another_slot_fails_the_attempt(app: App) -> None:
     @app.on("{one}jobs", attempts=1)
     def job(number: int, msg: Message) -> None:
@@ -94,9 +102,10 @@ def test_what_is_sent_to_another_slot_fails_the_attempt(app: App) -> None:
 def test_workers_follow_a_slot_that_moves(app: App, cluster: Cluster) -> None:
     ran: set[int] = set()
 
-    @app.on("{moving}jobs", lease=5)
-    def job(number: int) -> None:
+    @app.on("{moving}jobs", lease=60, attempts=1)
+    def job(number: int, msg: Message) -> None:
         ran.add(number)
+        msg.send("{moving}out", number)
 
     worker = app.worker()
     worker.start()
@@ -121,6 +130,9 @@ def test_workers_follow_a_slot_that_moves(app: App, cluster: Cluster) -> None:
         at, to = to, at
     assert worker.stop()
     assert app.backend.ask("XPENDING", "{moving}jobs", "g")[0] == 0
+    assert app.backend.ask("XLEN", "{moving}jobs:dead") == 0
+    found = [int(fields[1]) for _, fields in app.backend.ask("XRANGE", "{moving}out", "-", "+")]
+    assert sorted(found) == sorted(ran)
     for node in nodes:
         node.close()
 
@@ -133,6 +145,6 @@ def _sends(job: Any, number: int) -> bool:
     """Send; False while the slot is being moved."""
     try:
         job.send(number)
-    except CommandError:
+    except (CommandError, ConnectionLost):
         return False
     return True

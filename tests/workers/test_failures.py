@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -11,11 +13,11 @@ from urllib.request import urlopen
 import pytest
 
 from penstock.errors import CommandError, ConnectionLost
-from penstock.work import App, Dead, Message
+from penstock.work import App, Dead, Handler, Message
 from penstock.work.backend import Backend, ServerBackend, Word, _refusal
 from penstock.work.running import lane
 from penstock.work.running.metrics import MetricsServer
-from tests.support.work.backends import running_url
+from tests.support.work.backends import PROGRAMS, running_url
 from tests.support.work.faults import Between, FailingBackend
 from tests.support.work.waiting import SECONDS_MAX, wait_until
 
@@ -63,6 +65,8 @@ def status(address: str) -> int:
         ("No permissions to access a key", "NoPermissionError", "NOPERM"),
         ("NOGROUP No such key 's'", "ResponseError", "NOGROUP"),
         ("wrong number of keys", "ResponseError", "ERR"),
+        ("3999 127.0.0.1:6381", "MovedError", "MOVED"),
+        ("3999 127.0.0.1:6381", "AskError", "ASK"),
         (
             "Error running script (call to f_1a2b): @user_script:100: NOGROUP No such key 's'",
             "ResponseError",
@@ -97,6 +101,69 @@ def test_a_send_that_is_not_permitted_fails_its_own_attempt_only(name: str) -> N
         assert pending(app, "jobs") == []
         app.close()
         admin.close()
+
+
+def test_a_user_who_may_not_ask_for_info_can_work() -> None:
+    with running_url("redis") as url:
+        admin = ServerBackend(url)
+        admin.ask("ACL", "SETUSER", "worker", "on", ">pw", "+@all", "-info", "~*")
+        app = App(url.replace("//", "//worker:pw@"), group="g")
+
+        @app.on("jobs")
+        def job(number: int, msg: Message) -> None:
+            msg.send("out", number)
+
+        worker = app.worker()
+        worker.start()
+        job.send(1)
+        wait_until(lambda: admin.ask("XLEN", "out") == 1)
+        assert worker.stop()
+        app.close()
+        admin.close()
+
+
+def test_leases_are_renewed_although_all_connections_are_in_use(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    finish = threading.Event()
+    begun = threading.Event()
+    with running_url("penstock") as url:
+        admin = ServerBackend(url)
+        app = App(f"{url}?max_connections=2", group="g")
+
+        @app.on("jobs", lease=0.3, concurrency=1)
+        def job(number: int) -> None:
+            begun.set()
+            finish.wait(SECONDS_MAX)
+
+        job.send(1)
+        worker = app.worker()
+        worker.start()
+        assert begun.wait(SECONDS_MAX)
+        waits = ThreadPoolExecutor(2)
+        waiting = [waits.submit(app.backend.wait, {"other": "0-0"}, 9000) for _ in range(2)]
+        wait_until(lambda: b"blocked_clients:2\r" in admin.ask("INFO", "clients"))
+        with pytest.raises(ConnectionLost, match="Too many connections"):
+            app.backend.ask("PING")
+        for _ in range(3):  # idle times fall back: it was renewed
+            idle = row(admin)[2]
+            wait_until(lambda: row(admin)[2] > idle)  # noqa: B023
+            idle = row(admin)[2]
+            wait_until(lambda: row(admin)[2] < idle)  # noqa: B023
+        assert not any(one.done() for one in waiting)
+        admin.ask("XADD", "other", "*", "f", "v")
+        waits.shutdown()
+        finish.set()
+        assert worker.stop()
+        assert "cannot renew" not in caplog.text
+        app.close()
+        admin.close()
+
+
+def row(backend: Backend) -> Any:
+    """The only pending row: [id, consumer, idle, attempts]."""
+    [found] = backend.ask("XPENDING", "jobs", "g", "-", "+", 10)
+    return found
 
 
 @pytest.mark.parametrize("name", ["penstock", "redis"])
@@ -134,6 +201,63 @@ def test_without_memory_workers_acknowledge_and_go_on_later(name: str) -> None:
         wait_until(lambda: not pending(app, "jobs"))
         assert worker.stop()
         assert app.backend.ask("XLEN", "out") == app.backend.ask("XLEN", "jobs:dead") == 1
+        app.close()
+
+
+class CountingBackend(Between):
+    """Counts ordinary commands."""
+
+    def __init__(self, backend: Backend) -> None:
+        super().__init__(backend)
+        self.asked: Counter[Word] = Counter()
+
+    def ask(self, *words: Word) -> Any:
+        self.asked[words[0]] += 1
+        return super().ask(*words)
+
+
+def owners(app: App, handler: Handler[Any]) -> set[bytes | None]:
+    """Who owns the partitions of a handler."""
+    return {app.backend.ask("GET", f"{stream}:owner:g") for stream in handler.streams()}
+
+
+@pytest.mark.parametrize("name", ["penstock", *PROGRAMS])
+def test_without_memory_workers_start_and_take_streams_over(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    ran: list[int] = []
+    with running_url(name) as url:
+        app = App(url, group="g")
+
+        @app.on("jobs")
+        def job(number: int) -> None:
+            ran.append(number)
+
+        @app.on("keyed", key="key", partitions=2, lease=1)
+        def keyed(payload: dict[str, int]) -> None:
+            ran.append(payload["number"])
+
+        for stream in ("jobs", *keyed.streams()):
+            app.backend.ask("XGROUP", "CREATE", stream, "g", "0", "MKSTREAM")
+        job.send(0)
+        for number in range(1, 9):
+            keyed.send({"key": number, "number": number})
+        app.backend.ask("CONFIG", "SET", "maxmemory", 1)
+        wait_until(lambda: refusal(app, "SET", "text", "v") == "OOM")
+        first = app.worker()
+        first.start()
+        wait_until(lambda: sorted(ran) == list(range(9)))
+        counting = CountingBackend(app.backend)
+        app.use(counting)
+        second = app.worker()
+        second.start()
+        wait_until(lambda: counting.asked["SET"] >= 2)  # in vain: it asks for its share
+        assert owners(app, keyed) == {first.consumer.encode()}
+        assert first.stop()
+        wait_until(lambda: owners(app, keyed) == {second.consumer.encode()})
+        assert second.stop()
+        assert "cannot take" not in caplog.text
+        app.backend.ask("CONFIG", "SET", "maxmemory", 0)
         app.close()
 
 
@@ -273,14 +397,15 @@ def test_a_suspect_that_was_taken_at_the_stop_is_given_back(app: App) -> None:
     assert (row[1], row[3]) == (worker.consumer.encode(), 1)  # still a suspect, and not counted
 
 
-def test_errors_that_pass_are_waited_for(app: App) -> None:
+@pytest.mark.parametrize("code", ["READONLY", "MOVED", "ASK"])
+def test_errors_that_pass_are_waited_for(app: App, code: str) -> None:
     @app.on("jobs", attempts=1)
     def job(number: int, msg: Message) -> None:
         msg.send("out", number)
 
     failing = FailingBackend(app.backend)
     app.use(failing)
-    failing.errors["SETTLE"] = CommandError("a replica", "READONLY")
+    failing.errors["SETTLE"] = CommandError("a test", code)
     worker = app.worker()
     worker.start()
     job.send(1)

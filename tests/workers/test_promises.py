@@ -12,6 +12,8 @@ import pytest
 import penstock
 from penstock.errors import CommandError, ConnectionLost
 from penstock.work import App, Dead, Message
+from penstock.work.feed import Entry, Feed
+from penstock.work.running.attempts import not_begun
 from penstock.work.settlement import ACK, Outcome
 from penstock.work.testing import TestRun
 from tests.support.work.faults import FailingBackend
@@ -201,6 +203,70 @@ def test_5_a_suspect_whose_take_had_no_reply_stays_a_suspect() -> None:
         assert (again.attempt, again.suspect) == (2, True)
 
 
+def take_suspect(t: TestRun, shop: Shop, worker: Feed) -> tuple[Entry, Entry]:
+    """A healthy entry, and a suspect of another key, both taken by one worker."""
+    [dies] = t.feeds("dies")
+    shop.charge.send(Order(1, "ann"))
+    dies.take(10)
+    t.advance(LEASE + 0.001)
+    shop.charge.send(Order(2, "bob"))
+    [healthy] = worker.take(10).entries
+    [suspect] = worker.take(1, alone=True).entries
+    assert (suspect.attempt, suspect.suspect) == (2, True)
+    return healthy, suspect
+
+
+@pytest.mark.parametrize("key", [None, "customer"])
+def test_5_a_suspect_is_given_back_once_however_often_its_batch_is_settled(
+    key: str | None,
+) -> None:
+    """Its second attempt has the same number as the one that did not begin."""
+    shop = Shop(key)
+    with shop.app.test() as t:
+        failing = FailingBackend(shop.app.backend)
+        [worker] = t.feeds("worker", failing)
+        healthy, suspect = take_suspect(t, shop, worker)
+        outcomes = [*not_begun([suspect], 0, "no child"), Outcome(healthy.id, 1, ACK)]
+        failing.errors["SETTLE"] = ConnectionLost("a test")
+        with pytest.raises(ConnectionLost):
+            worker.settle(outcomes)
+        t.advance(0.001)
+        assert worker.take(1, alone=True).entries == []  # it is still held
+        failing.errors.clear()
+        assert worker.settle(outcomes) == [True, True]
+        t.advance(0.001)
+        [again] = worker.take(1, alone=True).entries
+        assert (again.id, again.attempt) == (suspect.id, 2)
+        t.advance(LEASE - 1)
+        worker.renew()
+        assert worker.held() == 1
+        assert worker.settle(t.attempt(worker, [again])) == [True]
+        assert t.pending("orders") == 0
+
+
+@pytest.mark.parametrize("runs", [True, False])
+@pytest.mark.parametrize("key", [None, "customer"])
+def test_5_a_suspect_that_was_given_back_without_a_reply_stays_one_and_does_not_count(
+    key: str | None, runs: bool
+) -> None:
+    shop = Shop(key)
+    with shop.app.test() as t:
+        failing = FailingBackend(shop.app.backend, runs)
+        [worker] = t.feeds("worker", failing)
+        healthy, suspect = take_suspect(t, shop, worker)
+        failing.errors["RENEW"] = ConnectionLost("a test")
+        outcomes = [*not_begun([suspect], 0, "no child"), Outcome(healthy.id, 1, ACK)]
+        assert worker.settle(outcomes) == [True, True]  # nothing is repeated
+        failing.errors.clear()
+        assert worker.take(10).entries == []
+        t.advance(0.001)
+        assert worker.take(10).entries == []
+        [again] = worker.take(1, alone=True).entries
+        assert (again.id, again.attempt, again.suspect) == (suspect.id, 2, True)
+        assert worker.settle(t.attempt(worker, [again])) == [True]
+        assert t.pending("orders") == 0
+
+
 @pytest.mark.parametrize("how", ["leaves", "adopts without a reply", "loses the stream"])
 def test_5_a_suspect_of_a_keyed_stream_stays_one_whatever_its_owner_does(how: str) -> None:
     shop = Shop(key="customer")
@@ -239,6 +305,27 @@ def test_6_keys_neither_overlap_nor_overtake() -> None:
         t.advance(4)
         t.run()
         assert shop.numbers() == [5, 1, 2, 5, 6, 8]
+
+
+def test_6_an_entry_without_attempts_left_keeps_no_other_from_being_read() -> None:
+    """Its attempts were counted when the handler allowed more of them."""
+    shop = Shop(key="customer")
+    with shop.app.test() as t:
+        [feed] = t.feeds("worker")
+        shop.charge.send(Order(1, "ann"))
+        feed.take(10)
+        [row] = t.database.xpending_range("orders", "shop", "-", "+", 10)
+        ids = [row["message_id"]]
+        t.database.xclaim("orders", "shop", "waiting", 0, ids, idle=86_400_000, retrycount=3)
+        [fresh] = t.feeds("fresh")
+        feed.leave()
+        shop.charge.send(Order(2, "bob"))
+        taken = fresh.take(1)
+        assert (taken.entries, taken.wait) == ([], 0)  # there is more, without waiting
+        [entry] = fresh.take(1).entries
+        assert fresh.settle(t.attempt(fresh, [entry])) == [True]
+        assert shop.ran == [(2, 1)]
+        assert t.dead("orders")[0]["_reason"] == "3 attempts were begun"
 
 
 def test_6_one_worker_owns_a_keyed_stream() -> None:

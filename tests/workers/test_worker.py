@@ -9,7 +9,6 @@ import re
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -19,7 +18,7 @@ import pytest
 
 from penstock.work import App, Message, per_second
 from penstock.work.running import lane
-from penstock.work.running.gate import Gate
+from penstock.work.running.bell import SECONDS_MAX as SECONDS_MAX_OF_BELL
 from penstock.work.running.metrics import MetricsServer, text_of
 from tests.support.campaign import seed
 from tests.support.servers.penstock_server import running_penstock
@@ -103,6 +102,101 @@ def test_delays_and_retries_are_never_early(app: App) -> None:
     assert begun[1] - begun[0] >= 0.299  # three quarters of the pause, at least
 
 
+def test_delays_and_retries_are_less_than_a_second_late(app: App) -> None:
+    """On a machine that is busy with other things this needs more than one try."""
+    late: list[float] = []
+
+    @app.on("jobs", backoff=(0.2, 0.2))
+    def job(due: float, msg: Message) -> None:
+        late.append(time.time() - due - 0.2 * (msg.attempt - 1))
+        if msg.attempt == 1:
+            raise ValueError("not yet")
+
+    def is_soon() -> bool:
+        late.clear()
+        job.send(time.time() + 0.2, delay=0.2)
+        wait_until(lambda: len(late) == 2)
+        return max(late) < 1.0
+
+    worker = app.worker()
+    worker.start()
+    wait_until(is_soon)
+    assert worker.stop()
+
+
+def test_a_key_that_runs_long_or_is_retried_holds_back_no_other(app: App) -> None:
+    finish = threading.Event()
+    ran: list[int] = []
+
+    @app.on("jobs", key="key", concurrency=2, backoff=(300, 300))
+    def job(payload: dict[str, int]) -> None:
+        if payload["key"] == 0:
+            finish.wait(SECONDS_MAX)
+        if payload["key"] == 1:
+            raise ValueError("not yet")
+        ran.append(payload["number"])
+
+    for number in range(100):
+        job.send({"key": number % 10, "number": number})
+    worker = app.worker()
+    worker.start()
+    wait_until(lambda: len(ran) == 80)
+    assert all(number % 10 >= 2 for number in ran)
+    finish.set()
+    wait_until(lambda: len(ran) == 90)
+    for key in range(2, 10):
+        assert [number for number in ran if number % 10 == key] == list(range(key, 100, 10))
+    assert worker.stop()
+    assert len(pending(app, "jobs")) == 10  # those of the key that failed
+
+
+def test_an_async_handler_ends_at_its_timeout(app: App) -> None:
+    ran: list[int] = []
+
+    @app.on("jobs", timeout=0.2, attempts=1)
+    async def job(number: int) -> None:
+        if number == 1:
+            await asyncio.sleep(SECONDS_MAX)
+        ran.append(number)
+
+    worker = app.worker()
+    worker.start()
+    for number in range(3):
+        job.send(number)
+    wait_until(lambda: app.backend.ask("XLEN", "jobs:dead") == 1)
+    wait_until(lambda: sorted(ran) == [0, 2])
+    assert worker.stop()
+    found = app.backend.ask("XRANGE", "jobs:dead", "-", "+")
+    [(_, fields)] = found if isinstance(found, list) else found.entries()
+    assert b"TimeoutError: after 0.2 s" in fields
+
+
+def test_a_thread_that_never_returns_holds_back_neither_others_nor_a_stop(app: App) -> None:
+    never = threading.Event()
+    begun: list[tuple[int, int]] = []
+
+    @app.on("jobs", concurrency=2, lease=0.5)
+    def job(number: int, msg: Message) -> None:
+        begun.append((number, msg.attempt))
+        if msg.attempt == 1 and number == 1:
+            never.wait()
+
+    worker = app.worker()
+    worker.start()
+    for number in range(1, 11):
+        job.send(number)
+    wait_until(lambda: len(begun) == 10 and len(pending(app, "jobs")) == 1)
+    assert not worker.stop(0)
+    [row] = pending(app, "jobs")
+    assert (row[1], row[3]) == (b"waiting", 1)  # it was given back
+    other = app.worker()
+    other.start()
+    wait_until(lambda: begun[-1] == (1, 2))
+    assert other.stop()
+    assert sorted(begun) == sorted([(1, 2), *((number, 1) for number in range(1, 11))])
+    never.set()
+
+
 def test_a_rate_holds_for_all_partitions_of_a_worker_together() -> None:
     app = App("memory:", group="g")
     ran: list[int] = []
@@ -134,17 +228,19 @@ def test_a_job_costs_few_commands_and_waiting_costs_none(name: str) -> None:
 
         worker = app.worker()
         worker.start()
+        begin = time.monotonic()
         for number in range(20):
             wait_until(lambda: _blocked(app) == 1 and not pending(app, "jobs"))
             job.send(number)
             wait_until(lambda: len(ran) == number + 1)  # noqa: B023
         wait_until(lambda: not pending(app, "jobs"))
         calls = _calls(app)
+        seldom = int((time.monotonic() - begin) / SECONDS_MAX_OF_BELL) + 1
         assert worker.stop()
         app.close()
     takes = calls.get("penstock|take", calls.get("evalsha", 0) - 20)  # a script for each settling
-    assert calls["xread"] <= 21
-    assert takes <= 42  # one wakes up, one may find out that there is no more
+    assert calls["xread"] <= 20 + seldom
+    assert takes <= 40 + 2 * seldom  # one wakes up, one may find out that there is no more
 
 
 def _calls(app: App) -> dict[str, int]:
@@ -297,6 +393,42 @@ def test_a_server_that_vanishes_is_waited_for(
         app.close()
 
 
+def test_jobs_that_end_while_the_server_is_away_for_longer_than_a_lease_are_settled(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lane, "PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(lane, "PAUSE_SECONDS_MAX", 0.01)
+    go = threading.Event()
+    begun: list[int] = []
+    with running_penstock(data=tmp_path) as server:
+        app = App(f"redis://127.0.0.1:{server.port}", group="g")
+
+        @app.on("jobs", lease=0.3)
+        def job(number: int, msg: Message) -> None:
+            begun.append(number)
+            go.wait(SECONDS_MAX)
+            msg.send("out", number)
+
+        worker = app.worker()
+        worker.start()
+        for number in range(5):
+            job.send(number)
+        wait_until(lambda: len(begun) == 5)
+        port = server.port
+        server.kill()
+        go.set()
+        tries = {"cannot take": 50, "cannot settle": 50, "cannot renew": 5}
+        wait_until(lambda: all(caplog.text.count(what) >= n for what, n in tries.items()))
+        server.start("--port", str(port))
+        wait_until(lambda: _sends(job))
+        wait_until(lambda: app.backend.ask("XLEN", "out") >= 6 and not pending(app, "jobs"))
+        assert worker.stop()
+        found = [int(fields[1]) for _, fields in app.backend.ask("XRANGE", "out", "-", "+")]
+        assert sorted(found) == [0, 1, 2, 2, 3, 4]  # once each; _sends sends another 2
+        assert app.backend.ask("XLEN", "jobs:dead") == 0
+        app.close()
+
+
 def _sends(job: Any) -> bool:
     """Tell whether the server can be reached again."""
     try:
@@ -364,24 +496,3 @@ def test_metrics_are_served() -> None:
     assert refused.value.read() == b"the worker is stopping\n"
     served.close()
     app.close()
-
-
-def test_a_suspect_runs_alone() -> None:
-    gate = Gate()
-    assert gate.enter(2, 0)
-    assert not gate.be_alone(0)
-    gate.leave(1)
-    gate.leave(1)
-    assert gate.be_alone(0)
-    assert not gate.enter(1, 0)
-    assert not gate.be_alone(0)
-    gate.leave(1)
-    gate.share()
-    assert gate.enter(1, 0)
-    waits = ThreadPoolExecutor(1)
-    alone = waits.submit(gate.be_alone, SECONDS_MAX)
-    gate.stop()
-    assert not alone.result()  # a worker that stops takes no suspects
-    gate.leave(1)
-    assert not gate.be_alone(0)
-    waits.shutdown()

@@ -35,6 +35,8 @@ URL_FORMS = (
 PORT_DEFAULT = 6379
 SENTINEL_PORT_DEFAULT = 26379
 
+# redis-py's own limit is 100, and a worker has a connection for each stream. The server has a limit, too.
+CONNECTIONS_MAX = 1 << 31
 # Settings that a URL must not change.
 _FIXED = {"protocol": 2, "decode_responses": False}
 
@@ -61,7 +63,7 @@ class ServerUrl:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port."""
+        """Host and port, for redis:// and rediss://."""
         return self.settings["host"], self.settings["port"]
 
     @property
@@ -82,6 +84,7 @@ class ServerUrl:
         settings = self.client_settings(connect_seconds, reply_seconds)
         settings |= {"retry": Retry(NoBackoff(), 0), "driver_info": None}
         settings["parser_class"] = BoundedParser
+        settings.setdefault("max_connections", CONNECTIONS_MAX)
         if self.sentinels:
             return _ready(self._pool_of_primary(settings))
         if self.is_unix:

@@ -11,6 +11,7 @@ names       the keys beside a stream, and a worker's name
 backend     the work commands on an embedded database, a penstock server, Redis or Valkey
 cluster     the nodes of a Redis Cluster
 scripts     the work commands as scripts
+patience    how long others stand still for something that needs a quiet moment
 settlement  outcomes of attempts, and the words that settle them
 feed        the entries of one stream: take, renew, settle
 keyed       the same for a keyed stream: order per key

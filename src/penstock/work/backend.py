@@ -36,11 +36,13 @@ DIRECTORY = "file:"
 # Refusals that pass by themselves, or when somebody repairs the server: the same command may succeed later.
 PASSING = frozenset(
     (
+        "ASK",
         "BUSY",
         "CLUSTERDOWN",
         "LOADING",
         "MASTERDOWN",
         "MISCONF",
+        "MOVED",
         "NOREPLICAS",
         "OOM",
         "READONLY",
@@ -49,9 +51,11 @@ PASSING = frozenset(
 )
 # redis-py removes these codes from the text and makes classes of them.
 _CODES = {
+    "AskError": "ASK",
     "ClusterCrossSlotError": "CROSSSLOT",
     "ClusterDownError": "CLUSTERDOWN",
     "MasterDownError": "MASTERDOWN",
+    "MovedError": "MOVED",
     "NoPermissionError": "NOPERM",
     "NoScriptError": "NOSCRIPT",
     "OutOfMemoryError": "OOM",
@@ -63,8 +67,11 @@ _CODES = {
 class Backend(Protocol):
     """A server, or a database in this process."""
 
-    def check(self, keys: Sequence[str]) -> None:
-        """Make sure that one step can change these keys. Raises: ConfigError, and as `ask`."""
+    def check(self, keys: Sequence[str], stream: str) -> None:
+        """Make sure that one step can change these keys. `stream`: the name that their handler gives.
+
+        Raises: ConfigError, and as `ask`.
+        """
 
     def work(self, name: str, keys: Sequence[str], arguments: Sequence[Word]) -> Any:
         """Run a work command. Raises: CommandError, ConnectionLost."""
@@ -77,6 +84,9 @@ class Backend(Protocol):
 
         Raises: CommandError, ConnectionLost.
         """
+
+    def another(self) -> Backend:
+        """The same server or database, by connections of its own."""
 
     def close(self) -> None:
         """End connections that this object has opened."""
@@ -92,7 +102,7 @@ class EmbeddedBackend:
         self.database = database
         self._own = own
 
-    def check(self, keys: Sequence[str]) -> None:
+    def check(self, keys: Sequence[str], stream: str) -> None:
         pass
 
     def work(self, name: str, keys: Sequence[str], arguments: Sequence[Word]) -> Any:
@@ -106,6 +116,9 @@ class EmbeddedBackend:
 
     def wait(self, after: Mapping[str, str], block_ms: int) -> bool:
         return bool(self.database.xread(dict(after), count=1, block=block_ms))
+
+    def another(self) -> EmbeddedBackend:
+        return EmbeddedBackend(self.database)
 
     def close(self) -> None:
         if self._own:
@@ -124,16 +137,17 @@ class ServerBackend:
         except BadUrl as error:
             raise ConfigError(f"{url!r} is not the address of a server: write {error}") from None
         self.name = server.name
+        self._url = url
         self._server = server
         self._client: redis.Redis | ClusterClient
         self._client = server.connect(CONNECT_SECONDS_MAX, REPLY_SECONDS_MAX)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._has_commands: bool | None = None
 
-    def check(self, keys: Sequence[str]) -> None:
+    def check(self, keys: Sequence[str], stream: str) -> None:
         self._is_penstock()
         if isinstance(self._client, ClusterClient):
-            problem = cluster.problem_or_none(keys)
+            problem = cluster.problem_or_none(keys, stream)
             if problem is not None:
                 raise ConfigError(f"{self.name}: {problem}")
 
@@ -150,14 +164,14 @@ class ServerBackend:
             return self.ask("EVAL", script, len(keys), *keys, *arguments)
 
     def ask(self, *words: Word) -> Any:
+        client = self._client  # another thread may replace it
         try:
             try:
-                return self._client.execute_command(*words)
+                return client.execute_command(*words)
             except MovedError:
-                if isinstance(self._client, ClusterClient):
+                if isinstance(client, ClusterClient):
                     raise
-                self._use_cluster()
-                return self._client.execute_command(*words)  # type: ignore[no-untyped-call]
+                return self._use_cluster().execute_command(*words)
         except (redis.ConnectionError, redis.TimeoutError, OSError) as error:
             raise ConnectionLost(f"{self.name}: {error}") from error
         except redis.RedisError as error:
@@ -166,6 +180,9 @@ class ServerBackend:
     def wait(self, after: Mapping[str, str], block_ms: int) -> bool:
         options: list[Word] = ["COUNT", 1, "BLOCK", block_ms]
         return bool(self.ask("XREAD", *options, "STREAMS", *after, *after.values()))
+
+    def another(self) -> ServerBackend:
+        return ServerBackend(self._url)
 
     def close(self) -> None:
         self._client.close()
@@ -179,17 +196,30 @@ class ServerBackend:
                 except CommandError as error:
                     if error.code not in ("ERR", "NOPERM"):  # it may be penstock, in another moment
                         raise
-                    self._has_commands = False
-                    if b"cluster_enabled:1" in self.ask("INFO", "cluster"):
+                    if self._is_cluster():
                         self._use_cluster()
+                    self._has_commands = False
                 else:
                     self._has_commands = True
             return self._has_commands
 
-    def _use_cluster(self) -> None:
+    def _is_cluster(self) -> bool:
+        """Ask whether the server is a node of a cluster. False if we may not ask: then MOVED will tell."""
+        try:
+            return b"cluster_enabled:1" in self.ask("INFO", "cluster")
+        except CommandError as error:
+            if error.code != "NOPERM":
+                raise
+            return False
+
+    def _use_cluster(self) -> ClusterClient:
         """The server is a node of a Redis Cluster: find the node of each key from now on."""
-        if not isinstance(self._client, ClusterClient):
-            self._client = ClusterClient(self._server, CONNECT_SECONDS_MAX, REPLY_SECONDS_MAX)
+        with self._lock:
+            client = self._client
+            if not isinstance(client, ClusterClient):
+                client = ClusterClient(self._server, CONNECT_SECONDS_MAX, REPLY_SECONDS_MAX)
+                self._client = client
+            return client
 
 
 def _refusal(text: str, kind: str) -> CommandError:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.errors import CommandError
+from penstock.errors import CommandError, ConnectionLost
 from penstock.work.backend import Backend, Word
 from penstock.work.handler import Handler
 from penstock.work.message import Source
@@ -46,9 +46,8 @@ class Taken:
     entries: list[Entry] = field(default_factory=list)
     suspects_left: bool = False  # there are suspects, which run alone
     wait: float | None = 0.0  # seconds until there may be more; None: time alone brings nothing
-    after: dict[str, str] | None = (
-        None  # an entry behind these ids is news; None: there may be more now
-    )
+    # An entry behind these ids is news. None: there may be more now.
+    after: dict[str, str] | None = None
     standby: bool = False  # another worker owns the stream
 
 
@@ -57,6 +56,7 @@ class Place:
     """Who reads, where, and by which clock (seconds)."""
 
     backend: Backend
+    renewing: Backend  # the same server, for renewals only: they wait for nobody
     group: str
     consumer: str
     now: Callable[[], float]
@@ -76,6 +76,7 @@ class Feed:
         self._missed: set[str] = set()  # the last renewal found them lost
         self._released: dict[str, int] = {}  # suspects that were given back, with their attempts
         self._is_suspect_lost = False  # the reply to a take of a suspect was lost
+        self._is_release_lost = False  # the same when one was given back
         self._lock = threading.RLock()
         self.counts: Counter[str] = Counter()  # of outcomes
 
@@ -84,20 +85,33 @@ class Feed:
 
         Raises: ConfigError if one step cannot change all of its keys; CommandError, ConnectionLost.
         """
-        self._place.backend.check([self.stream, dead_key(self.stream), delayed_key(self.stream)])
+        keys = [self.stream, dead_key(self.stream), delayed_key(self.stream)]
+        self._place.backend.check(keys, self.handler.stream)
+        try:
+            self._place.backend.ask("XPENDING", self.stream, self._place.group, "-", "+", 1)
+        except CommandError as error:
+            if error.code != "NOGROUP":
+                raise
+            self._create_group()
+        self._reap(REAP_IDLE_MS)
+
+    def _create_group(self) -> None:
+        """Create the group, which is missing. This needs memory, also if another worker was faster."""
         words = ("XGROUP", "CREATE", self.stream, self._place.group, "0", "MKSTREAM")
         try:
             self._place.backend.ask(*words)
         except CommandError as error:
             if error.code != "BUSYGROUP":
                 raise
-        self._reap(REAP_IDLE_MS)
 
     def take(self, count: int, alone: bool = False) -> Taken:
         """Take entries that are due or new, at most `count`; `alone`: one suspect.
 
         Raises: CommandError, ConnectionLost.
         """
+        if self._is_release_lost:
+            self._is_release_lost = False
+            self.recover()
         keys = [self.stream, dead_key(self.stream), delayed_key(self.stream)]
         mode = "ALONE" if alone else "ANY"
         words = (self._lease_ms, self._attempts, min(count, ROWS_MAX), mode)
@@ -131,18 +145,18 @@ class Feed:
 
         Raises: CommandError, ConnectionLost. It is safe to settle the same outcomes again.
         """
-        for one in outcomes:
-            if one.suspect:
-                self._release([one], one.delay)
         keys, words = settlement(self.stream, [one for one in outcomes if not one.suspect])
         replies = iter(self._work("SETTLE", keys, *words) if words else ())
         accepted = [one.suspect or bool(next(replies)) for one in outcomes]
         with self._lock:
             for one, good in zip(outcomes, accepted, strict=True):
-                if self._held.get(one.id) == one.attempt:
+                if not one.suspect and self._held.get(one.id) == one.attempt:
                     del self._held[one.id]
                 self.counts[one.kind.lower() if good else LOST] += 1
                 _tell(self.stream, one, good)
+        for one in outcomes:  # last: nothing may fail behind it, or it would be repeated
+            if one.suspect:
+                self._release([one], one.delay)
         return accepted
 
     def may_free(self, outcomes: Sequence[Outcome]) -> bool:
@@ -163,7 +177,9 @@ class Feed:
             words: list[Word] = []
             for entry_id, attempt in held[first : first + ROWS_MAX]:
                 words += [entry_id, attempt, attempt]
-            lost = self._work("RENEW", [self.stream], self._lease_ms, *words)
+            place = self._place
+            given = [place.group, place.consumer, self._lease_ms, *words]
+            lost = place.renewing.work("RENEW", [self.stream], given)
             self._forget({name.decode() for name in lost})
 
     def _forget(self, lost: set[str]) -> None:
@@ -181,14 +197,18 @@ class Feed:
         rows = place.backend.ask(*words)
         with self._lock:
             unknown = [
-                Entry(row[0].decode(), [], row[3], suspect=self._is_suspect_lost and row[3] > 1)
+                Entry(entry_id, [], row[3], self._was_suspect(entry_id, row[3]))
                 for row in rows
-                if row[0].decode() not in self._held
-                and self._released.get(row[0].decode()) != row[3]
+                if (entry_id := row[0].decode()) not in self._held
+                and self._released.get(entry_id) != row[3]
             ]
         if unknown:
             self.give_back(unknown)
         self._is_suspect_lost = False
+
+    def _was_suspect(self, entry_id: str, attempt: int) -> bool:
+        """Tell whether a row that is unexpectedly ours may be that of a suspect."""
+        return entry_id in self._released or (self._is_suspect_lost and attempt > 1)
 
     def held(self) -> int:
         """How many entries are held."""
@@ -214,11 +234,28 @@ class Feed:
     def _release(self, suspects: Sequence[Entry | Outcome], delay: float = 0) -> None:
         """Let the leases of suspects end, later. Their rows stay ours: it shows that they are suspects."""
         with self._lock:
+            self._released |= {one.id: one.attempt - 1 for one in suspects}
+        lease_ms = max(_ENDING_MS, round(delay * 1000))
+        self._is_release_lost |= not self._lower(suspects, [self.stream], lease_ms)
+        with self._lock:
             for one in suspects:
-                self._held.pop(one.id, None)
-                self._released[one.id] = one.attempt - 1
+                if one.id in self._released:  # else it was taken again
+                    self._held.pop(one.id, None)
+
+    def _lower(
+        self, suspects: Sequence[Entry | Outcome], keys: Sequence[str], lease_ms: int
+    ) -> bool:
+        """Uncount the attempts of suspects; False if it is unknown whether the server did.
+
+        It is tried once. A second time it might hit the next attempt, which has the same number.
+        """
         words = [word for one in suspects for word in (one.id, one.attempt, one.attempt - 1)]
-        self._work("RENEW", [self.stream], max(_ENDING_MS, round(delay * 1000)), *words)
+        try:
+            self._work("RENEW", keys, lease_ms, *words)
+        except (CommandError, ConnectionLost) as error:
+            log.error("stream=%s cannot give back: %s", self.stream, error)
+            return False
+        return True
 
     def leave(self) -> None:
         """At the end: remove our consumer if it has nothing."""

@@ -13,8 +13,8 @@ from then on the old one can settle nothing and take nothing.
 
 Partitions are streams of their own. A worker that stands by for one asks for it: it writes how many it owns.
 An owner that has at least two more gives one partition to the one who asks: it begins no more attempts there,
-waits for those that run, gives back what it has parked and names the new owner. If the running attempts take
-longer than a lease, it keeps the partition.
+waits for those that run, gives back what it has parked and names the new owner. If they do not end soon, it
+keeps the partition and tries again later, with more patience.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.errors import CommandError
-from penstock.work.backend import Word
+from penstock.work.backend import PASSING, Backend, Word
 from penstock.work.feed import (
     ROWS_MAX,
     Entry,
@@ -39,6 +39,7 @@ from penstock.work.feed import (
 from penstock.work.handler import Handler
 from penstock.work.message import Source
 from penstock.work.names import asks_key, dead_key, delayed_key, owner_key
+from penstock.work.patience import Patience
 from penstock.work.payload import BadPayload, key_of
 from penstock.work.settlement import DEAD, RETRY, Outcome, settlement
 
@@ -73,17 +74,15 @@ class KeyedFeed(Feed):
         self._unsure: dict[str, Parked] = {}  # by id: the reply to the count of an attempt was lost
         self.partitions: Sequence[KeyedFeed] = [self]  # of this handler in this worker
         self._next_owner: str | None = None  # it gets this partition when nothing runs
-        self._give_until = 0.0
+        self._give_until: float | None = None  # until then nothing begins
+        self._patience = Patience()
         self._asked = ("", 0.0)  # what was written, and until when it counts
 
     def take(self, count: int, alone: bool = False) -> Taken:
         if not self._own():
             return Taken([], standby=True)
-        if self._next_owner is not None and self._place.now() < self._give_until:
-            if not self._running:
-                self._give_up(self._place.consumer, self._lease_ms, "TO", self._next_owner)
-            return Taken([], standby=True)
-        self._next_owner = None
+        if self._next_owner is not None and (nothing := self._hand_over(self._next_owner)):
+            return nothing
         try:
             if self._place.now() >= self._adopt_at:
                 self._adopt()
@@ -106,12 +105,13 @@ class KeyedFeed(Feed):
         accepted = super().settle(outcomes)
         with self._lock:
             for one, good in zip(outcomes, accepted, strict=True):
-                self._settled(one, good)
+                if not one.suspect:
+                    self._settled(one, good)
         return accepted
 
     def may_free(self, outcomes: Sequence[Outcome]) -> bool:
-        with self._lock:  # another of its key, or an adoption
-            return bool(self._keys) or self._adopt_at == _NOW
+        with self._lock:  # another of its key, an adoption, or a partition to give away
+            return bool(self._keys) or self._adopt_at == _NOW or self._next_owner is not None
 
     def forget(self, outcomes: Sequence[Outcome]) -> None:
         super().forget(outcomes)
@@ -120,9 +120,11 @@ class KeyedFeed(Feed):
                 self._settled(one, False)
 
     def renew(self) -> None:
-        if self._owned and not self._ask_to_own("KEEP"):
+        place = self._place
+        if self._owned and not self._ask_to_own(place.renewing, "KEEP"):
             self._lose()
-        if self._owned and self._next_owner is None and len(self.partitions) > 1:
+        may_share = self._next_owner is None and self._patience.begins_in(place.now()) <= 0
+        if self._owned and len(self.partitions) > 1 and may_share:
             self._share()
 
     def recover(self) -> None:
@@ -151,23 +153,27 @@ class KeyedFeed(Feed):
         self._place.backend.work("OWN", [self._owner_key], how)
 
     def _release(self, suspects: Sequence[Entry | Outcome], delay: float = 0) -> None:
-        words = [word for one in suspects for word in (one.id, one.attempt, one.attempt - 1)]
-        self._work("RENEW", [self.stream, self._owner_key], self._lease_ms, *words)
+        is_sure = self._lower(suspects, [self.stream, self._owner_key], self._lease_ms)
         with self._lock:
             for one in suspects:
                 self._held.pop(one.id, None)
-                key = self._keys.get(one.id)
-                if key is not None:
-                    head = self._queues[key][0]
-                    head.begun = head.counted = one.attempt - 1
-                    head.due = self._place.now() + delay
-                    self._running.discard(key)
+                head = self._running_or_none(one.id)
+                if head is None:
+                    continue
+                head.begun = one.attempt - 1
+                head.due = self._place.now() + delay
+                if is_sure:
+                    head.counted = head.begun
+                else:
+                    self._unsure[head.id] = head
+                    self._adopt_at = _NOW
+                self._running.discard(self._keys[head.id])
 
     # --- Ownership ---------------------------------------------------------------------------------
 
     def _own(self) -> bool:
         """Own the stream, or try to. Raises: CommandError, ConnectionLost."""
-        if not self._owned and self._ask_to_own():
+        if not self._owned and self._ask_to_own(self._place.backend):
             log.info("stream=%s owner=%s", self.stream, self._place.consumer)
             with self._lock:
                 self._owned = True
@@ -181,29 +187,42 @@ class KeyedFeed(Feed):
         text = f"{sum(one._owned for one in self.partitions)} {self._place.consumer}"
         now = self._place.now()
         if self._asked[0] != text or now >= self._asked[1]:
-            self._place.backend.ask("SET", self._asks_key, text, "PX", self._lease_ms)
+            _try(self._place.backend, "SET", self._asks_key, text, "PX", self._lease_ms)
             self._asked = (text, now + self._lease_ms / 2000)
 
     def _share(self) -> None:
         """Choose who gets this partition, if a worker has asked for it that has fewer than we."""
-        found = self._place.backend.ask("GET", self._asks_key)
+        found = _try(self._place.renewing, "GET", self._asks_key)
         if found is None:
             return
-        self._place.backend.ask(
-            "DEL", self._asks_key
-        )  # who still wants it asks again, with a new number
+        # A worker that still wants it asks again, with a new number.
+        _try(self._place.renewing, "DEL", self._asks_key)
         count, _, name = found.decode().partition(" ")
         ours = sum(one._owned and one._next_owner is None for one in self.partitions)
         theirs = int(count) + sum(one._next_owner == name for one in self.partitions)
         if name != self._place.consumer and ours > theirs + 1:
             log.info("stream=%s next_owner=%s", self.stream, name)
-            self._give_until = self._place.now() + self.handler.options.lease
+            self._give_until = None
             self._next_owner = name
 
-    def _ask_to_own(self, *option: Word) -> bool:
+    def _hand_over(self, next_owner: str) -> Taken | None:
+        """Give the partition away if nothing runs, or wait for that; None if it takes too long."""
+        now = self._place.now()
+        if not self._running:
+            self._give_up(self._place.consumer, self._lease_ms, "TO", next_owner)
+            return Taken([], standby=True)
+        if self._give_until is None:
+            self._give_until = now + self._patience.seconds
+        if now < self._give_until:
+            return Taken([], wait=self._give_until - now)
+        self._patience.in_vain(now)
+        self._next_owner = None
+        return None
+
+    def _ask_to_own(self, backend: Backend, *option: Word) -> bool:
         """Extend our lease, or begin one. With KEEP only extend it: after a gap the rows must be adopted."""
         words = (self._place.consumer, self._lease_ms, *option)
-        return bool(self._place.backend.work("OWN", [self._owner_key], words))
+        return bool(backend.work("OWN", [self._owner_key], words))
 
     def _lose(self) -> None:
         """Another worker is the owner: forget all but the running attempts, which can settle nothing."""
@@ -242,11 +261,9 @@ class KeyedFeed(Feed):
         Return how long to wait for delayed entries and what to wait for, as Taken has them.
         """
         keys = [self.stream, dead_key(self.stream), delayed_key(self.stream), self._owner_key]
-        while (
-            self._adopt_at != _NOW
-            and len(self._ready(count, False)) < count
-            and len(self._keys) < PARKED_MAX
-        ):
+        while self._adopt_at != _NOW and len(self._keys) < PARKED_MAX:
+            if len(self._ready(count, False)) >= count:
+                return 0.0, None  # some may have used up their attempts, and do not run
             size = min(ROWS_MAX, max(count, 100), PARKED_MAX - len(self._keys))
             words = (self._lease_ms, self._attempts, size, "NEW")
             rows, _, wait_ms, _, ends = self._work("TAKE", keys, *words)
@@ -346,18 +363,25 @@ class KeyedFeed(Feed):
             self.settle(spent_outcomes)
         return entries
 
+    def _running_or_none(self, entry_id: str) -> Parked | None:
+        """An entry, if its attempt runs. Under the lock."""
+        key = self._keys.get(entry_id)
+        if key is None or key not in self._running or self._queues[key][0].id != entry_id:
+            return None
+        return self._queues[key][0]
+
     def _settled(self, one: Outcome, accepted: bool) -> None:
         """Free the key of a settled entry. Under the lock."""
-        key = self._keys.get(one.id)
-        if key is None or key not in self._running or self._queues[key][0].id != one.id:
+        head = self._running_or_none(one.id)
+        if head is None:
             return
+        key = self._keys[one.id]
         if not accepted:
             # Perhaps the server had noted it, and its reply was lost: the row may wait for a retry.
             self._adopt_at = _NOW
         if not accepted or one.kind != RETRY:
             self._drop(key)
             return
-        head = self._queues[key][0]
         head.begun = head.counted = one.next_attempt
         head.suspect = False
         head.due = self._place.now() + one.delay
@@ -370,6 +394,16 @@ class KeyedFeed(Feed):
         self._running.discard(key)
         if not queue:
             del self._queues[key]
+
+
+def _try(backend: Backend, *words: Word) -> Any:
+    """Run a command that may also wait: None if the server refuses it for now, as when it has no memory."""
+    try:
+        return backend.ask(*words)
+    except CommandError as error:
+        if error.code not in PASSING:
+            raise
+        return None
 
 
 def _order(entry_id: str) -> tuple[int, int]:

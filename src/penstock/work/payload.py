@@ -46,8 +46,8 @@ class PayloadType:
 
     def decode(self, fields: list[bytes]) -> Any:
         """The payload of an entry, given by its flat list of fields. Raises: BadPayload."""
-        if len(fields) == 2:
-            by_name = {fields[0]: fields[1]}
+        if len(fields) == 2 and fields[0] == DATA:
+            by_name = {DATA: fields[1]}
         else:
             pairs = zip(fields[::2], fields[1::2], strict=True)
             by_name = {name: value for name, value in pairs if name not in tracing.FIELDS}

@@ -292,15 +292,13 @@ _OWN = """
 local consumer, lease, option, other = word(), number(), word(), word()
 local owner = redis.call('GET', KEYS[1])
 if owner ~= consumer and (option or owner) then return 0 end
-if other then
-  redis.call('SET', KEYS[1], other, 'PX', lease)
-elseif lease > 0 and owner then
-  redis.call('PEXPIRE', KEYS[1], lease) -- not SET: it passes without memory
-elseif lease > 0 then
-  redis.call('SET', KEYS[1], consumer, 'PX', lease)
-elseif owner then
-  redis.call('DEL', KEYS[1])
+if lease > 0 and owner and not other then
+  redis.call('PEXPIRE', KEYS[1], lease)
+  return 1
 end
+-- A script that has written may add without memory: a stream must get an owner also then.
+redis.call('DEL', KEYS[1])
+if lease > 0 then redis.call('SET', KEYS[1], other or consumer, 'PX', lease) end
 return 1
 """
 

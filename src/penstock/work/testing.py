@@ -58,7 +58,8 @@ class TestRun:
 
     def feeds(self, consumer: str, backend: Backend | None = None) -> list[Feed]:
         """The feeds of a worker with this name; for tests of what happens between several workers."""
-        place = Place(backend or self._backend, self._app.group, consumer, self.now)
+        used = backend or self._backend
+        place = Place(used, used, self._app.group, consumer, self.now)
         feeds = [
             feed for handler in self._app.handlers.values() for feed in feeds_for(place, handler)
         ]

@@ -9,10 +9,13 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 
 from tests.support.command_line import CommandLine
+from tests.support.servers.redis_server import free_port
 
 SECONDS_MAX = 60.0
 
@@ -26,6 +29,8 @@ other = 5
 def job(number: int, msg: Message) -> None:
     if number == 1 and msg.attempt == 1:
         os._exit(7)
+    if number == 2:
+        open("begun", "w").close()
     while number == 2 and not os.path.exists("finish"):
         time.sleep(0.01)
     msg.send("out", number)
@@ -77,7 +82,7 @@ def test_a_worker_that_dies_is_started_again_and_a_signal_drains(
     wait_for_out(penstock, 2)
     client.xadd("jobs", {"data": 2})
     deadline = time.monotonic() + SECONDS_MAX
-    while not client.xpending_range("jobs", "g", "-", "+", 1):
+    while not (folder / "begun").exists():
         assert time.monotonic() < deadline
     started.send_signal(signal.SIGTERM)
     (folder / "finish").touch()
@@ -85,6 +90,43 @@ def test_a_worker_that_dies_is_started_again_and_a_signal_drains(
     assert client.xlen("out") == 3
     assert client.xpending("jobs", "g")["pending"] == 0
     assert "ended with code 7: starting another" in (folder / "log").read_text()
+
+
+def test_a_second_signal_gives_back_what_runs(folder: Path, penstock: CommandLine) -> None:
+    port = free_port()
+    command = [sys.executable, "-m", "penstock", "worker", "shop:app", "--drain", "3600"]
+    environment = {**_environment(), **penstock.environment}
+    client = penstock.server.client
+    client.xgroup_create("jobs", "g", "0", mkstream=True)
+    client.xadd("jobs", {"data": 2})  # runs until there is a file `finish`
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [*command, "--metrics", str(port)], cwd=folder, env=environment, stderr=log
+        )
+    try:
+        deadline = time.monotonic() + SECONDS_MAX
+        while not (folder / "begun").exists():
+            assert time.monotonic() < deadline
+        process.send_signal(signal.SIGTERM)
+        while _readiness(port) != "the worker is stopping\n":
+            assert time.monotonic() < deadline
+        assert process.poll() is None  # it waits for the job
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(SECONDS_MAX) == 1
+    finally:
+        process.kill()
+        process.wait()
+    assert "some attempts did not finish in time" in (folder / "log").read_text()
+    [row] = client.xpending_range("jobs", "g", "-", "+", 10)
+    assert (row["consumer"], row["times_delivered"]) == (b"waiting", 1)
+
+
+def _readiness(port: int) -> str:
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/readyz") as answer:
+            return str(answer.read().decode())
+    except HTTPError as error:
+        return str(error.read().decode())
 
 
 def test_changed_code_is_loaded_again(folder: Path, penstock: CommandLine) -> None:

@@ -40,14 +40,16 @@ def _downloaded(title: str, level: str) -> Program:
     return Program(title, file_name, level, missing=f"no {file_name}: make servers downloads it")
 
 
+REDIS_6_2 = _downloaded("Redis 6.2", "7.0")
 REDIS_7_0 = Program("Redis 7.0", "redis-server", "7.0", missing="no redis-server on PATH")
 REDIS_8_0 = _downloaded("Redis 8.0", "8.0")
 REDIS_8_2 = _downloaded("Redis 8.2", "8.2")
 REDIS_8_6 = _downloaded("Redis 8.6", "8.6")
 VALKEY_9 = _downloaded("Valkey 9", "7.2")
 
-PROGRAMS = (REDIS_7_0, REDIS_8_0, REDIS_8_2, REDIS_8_6, VALKEY_9)
-BY_LEVEL = {program.level: program for program in PROGRAMS if program is not VALKEY_9}
+PROGRAMS = (REDIS_6_2, REDIS_7_0, REDIS_8_0, REDIS_8_2, REDIS_8_6, VALKEY_9)
+# A level is compared with the Redis that has its number.
+BY_LEVEL = {program.level: program for program in PROGRAMS if program not in (REDIS_6_2, VALKEY_9)}
 
 
 def what_was_missed(reasons: list[str]) -> list[str]:

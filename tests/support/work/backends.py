@@ -1,4 +1,4 @@
-"""The four backends of penstock.work, each running and empty."""
+"""The four backends of penstock.work, each running and empty; in `make soak` also the oldest Redis."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from contextlib import contextmanager
 
 import penstock
 from penstock.work.backend import Backend, EmbeddedBackend, ServerBackend
+from tests.support.campaign import SOAK
 from tests.support.servers.penstock_server import running_penstock
-from tests.support.servers.programs import REDIS_7_0, VALKEY_9
+from tests.support.servers.programs import REDIS_6_2, REDIS_7_0, VALKEY_9
 from tests.support.servers.redis_server import running_redis
 
-PROGRAMS = {"redis": REDIS_7_0, "valkey": VALKEY_9}
+PROGRAMS = {"redis": REDIS_7_0, "valkey": VALKEY_9} | ({"redis-6.2": REDIS_6_2} if SOAK else {})
 SERVERS = ("penstock", *PROGRAMS)
 NAMES = ("embedded", *SERVERS)
 

@@ -21,6 +21,7 @@ import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -221,7 +222,8 @@ class Campaign:
             worker.kill()
         elif what == "child":
             for pid in _children(worker.pid)[:1]:
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # it has just ended
+                    os.kill(pid, signal.SIGKILL)
         elif what == "server":
             self._end_server()
             self._start_server()
@@ -244,12 +246,11 @@ class Campaign:
     def _is_done(self) -> bool:
         try:
             with _client(self.port) as client:
-                infos = [client.xinfo_groups(name) for name in jobs.STREAMS]
-                delayed = sum(client.xlen(f"{name}:delayed") for name in jobs.STREAMS)
+                if any(client.xlen(f"{name}:delayed") for name in jobs.STREAMS):
+                    return False
+                return all(_has_ended(client, name) for name in jobs.STREAMS)
         except redis.RedisError:
             return False
-        ended = [info and info[0]["pending"] == 0 and info[0]["lag"] == 0 for info in infos]
-        return all(ended) and not delayed
 
     # --- Checking ----------------------------------------------------------------------------------
 
@@ -325,12 +326,15 @@ class Campaign:
                     assert after.begin >= before.end + pause - 0.001, f"early: {before} {after}"
 
     def _was_stopped(self, one: Attempt) -> bool:
-        """Tell whether the process was stopped, or stalled by a machine under load, for about a lease."""
+        """Tell whether the process was stopped, or stalled by a machine under load, for about a lease.
+
+        Until it renews, it does not know that it has lost its leases: what begins then does not count either.
+        """
         took = 0.0 if one.end is None else one.end - one.begin
         if took > jobs.LEASE / 2 and not jobs.is_long(one.number):
             return True
         return any(
-            one.pid == pid and one.begin <= to and (one.end or to) >= since
+            one.pid == pid and one.begin <= to + jobs.LEASE and (one.end or to) >= since
             for pid, since, to in self.stops
         )
 
@@ -342,19 +346,33 @@ class Campaign:
             return _data_of(client)
 
 
+def _has_ended(client: Any, stream: str) -> bool:
+    """Tell whether the group has read and settled everything. Redis 6.2 does not know its lag."""
+    groups = client.xinfo_groups(stream)
+    last = client.xinfo_stream(stream)["last-generated-id"]
+    return any(one["pending"] == 0 and one["last-delivered-id"] == last for one in groups)
+
+
 def _client(port: int) -> Any:
     return client_without_retries(port)
 
 
 def _children(pid: int) -> list[int]:
     """The child processes of a worker that run handlers."""
-    found = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, path.read_text().split()):
-            command = Path(f"/proc/{child}/cmdline")
-            if command.exists() and b"multiprocessing.spawn" in command.read_bytes():
-                found.append(child)
-    return found
+    return [
+        int(child)
+        for path in Path(f"/proc/{pid}/task").glob("*/children")
+        for child in _read(path).split()
+        if b"multiprocessing.spawn" in _read(Path(f"/proc/{int(child)}/cmdline"))
+    ]
+
+
+def _read(path: Path) -> bytes:
+    """A file of a thread or a process; empty if that has just ended."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 def _data_of(client: Any) -> dict[str, Any]:

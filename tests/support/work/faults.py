@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,8 +18,8 @@ class Between:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
 
-    def check(self, keys: Sequence[str]) -> None:
-        self._backend.check(keys)
+    def check(self, keys: Sequence[str], stream: str) -> None:
+        self._backend.check(keys, stream)
 
     def work(self, name: str, keys: Sequence[str], arguments: Sequence[Word]) -> Any:
         return self._backend.work(name, keys, arguments)
@@ -28,6 +29,11 @@ class Between:
 
     def wait(self, after: Mapping[str, str], block_ms: int) -> bool:
         return self._backend.wait(after, block_ms)
+
+    def another(self) -> Backend:
+        other = copy.copy(self)
+        other._backend = self._backend.another()
+        return other
 
     def close(self) -> None:
         self._backend.close()

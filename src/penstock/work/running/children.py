@@ -24,9 +24,8 @@ from penstock.work.settlement import Outcome
 
 _SPAWN = multiprocessing.get_context("spawn")
 END_SECONDS_MAX = 5.0
-LOOK_SECONDS = (
-    0.5  # the end of a pipe is not seen while a process that the handler forked has it open
-)
+# The end of a pipe is not seen while a process that the handler forked has it open.
+LOOK_SECONDS = 0.5
 _READY = ""
 
 

@@ -69,7 +69,6 @@ class Lane:
         self._outcomes: queue.SimpleQueue[list[Outcome] | None] = queue.SimpleQueue()
         self._limiter = setting.limiter
         self._later: list[Outcome] = []  # the server has no memory for what they add
-        self._alone_after = 0.0
         self._problem = ""  # why the last take or settling failed, if that was not expected
         name = f"penstock-{feed.stream}"
         self._bell = Bell(setting.backend, f"{name}-bell")
@@ -182,7 +181,7 @@ class Lane:
             raise failure
         if taken.suspects_left and self._options.processes:
             self._take_for_child()
-        elif taken.suspects_left and time.monotonic() >= self._alone_after:
+        elif taken.suspects_left and gate.alone_in() <= 0:
             self._take_alone()
         elif len(taken.entries) < wanted:
             self._wait_for_more(taken)
@@ -285,8 +284,7 @@ class Lane:
     def _take_alone(self) -> None:
         """Run one suspect while nothing else runs in this process."""
         gate = self._setting.gate
-        if not gate.be_alone(self._options.lease):
-            self._alone_after = time.monotonic() + self._options.lease
+        if not gate.be_alone():
             return
         started = 0
         try:
@@ -309,7 +307,7 @@ class Lane:
             return
         seconds = SECONDS_MAX if taken.wait is None else taken.wait
         if taken.suspects_left:
-            seconds = min(seconds, max(0.0, self._alone_after - time.monotonic()))
+            seconds = min(seconds, self._setting.gate.alone_in())
         self._bell.wait(taken.after, seconds)
 
     # --- Settling ----------------------------------------------------------------------------------

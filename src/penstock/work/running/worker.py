@@ -1,7 +1,8 @@
 """Worker: runs all handlers of an App in this process until it is stopped.
 
-Threads: three for each stream (lane, bell), one that renews all leases, one event loop for async handlers,
-and those that run plain functions. The renewal has its own connection and waits for nobody.
+Threads of each stream: one takes, one settles, and one waits for new entries. Beside them: one that renews
+all leases, one with the event loop for async handlers, and those that run plain functions. The renewal has
+connections of its own, so it waits for no other thread.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import CommandError, ConfigError, ConnectionLost, DatabaseClosed
 from penstock.metrics.histogram import Histogram
+from penstock.work.backend import Backend
 from penstock.work.feed import Feed, Place, log
 from penstock.work.handler import Handler
 from penstock.work.keyed import KeyedFeed
@@ -55,11 +58,11 @@ class Worker:
 
     def start(self) -> None:
         """Check the streams, then start. Raises: CommandError, ConnectionLost."""
-        place = Place(self._app.backend, self._app.group, self.consumer, time.monotonic)
+        backend = self._app.backend
+        renewing = backend.another()
+        place = Place(backend, renewing, self._app.group, self.consumer, time.monotonic)
         settings = {
-            handler.stream: Setting(
-                self._app.backend, self._gate, self._stopping, _limiter_or_none(handler)
-            )
+            handler.stream: Setting(backend, self._gate, self._stopping, _limiter_or_none(handler))
             for handler in self._app.handlers.values()
         }
         feeds = [
@@ -77,7 +80,9 @@ class Worker:
                 Lane(settings[handler.stream], feed, self._executions[-1], concurrency)
             )
         self._threads.append(
-            threading.Thread(target=self._renew_all, name="penstock-renew", daemon=True)
+            threading.Thread(
+                target=self._renew_all, args=(renewing,), name="penstock-renew", daemon=True
+            )
         )
         for handler, schedule in self._app.schedules:
             given = (handler, schedule, time.time, self._stopping)
@@ -163,8 +168,12 @@ class Worker:
         ended = [thread.name for thread in self._threads if not thread.is_alive()]
         return [*found, *(f"the thread {name} has ended" for name in ended)]
 
-    def _renew_all(self) -> None:
+    def _renew_all(self, renewing: Backend) -> None:
         """Renew leases until the worker has ended; also while it drains."""
+        with closing(renewing):
+            self._renew_until_ended()
+
+    def _renew_until_ended(self) -> None:
         seconds = min(lane.feed.handler.options.lease for lane in self._lanes) / RENEWALS_PER_LEASE
         while not self._ended.wait(seconds):
             for lane in self._lanes:

@@ -20,12 +20,10 @@ WAITING = b"waiting"  # the consumer of rows that wait for their next attempt
 DELAYING = b"-"  # the consumer of entries that were sent for later
 COUNT_MAX = 1000  # entries in one call
 SEEN_MAX = 50  # rows that one call looks at to tell when the next is due
-LOOK_MS = (
-    500  # how often a worker looks if it cannot tell: below the second that retries may be late
-)
-_WORKER = re.compile(
-    rb".+-\d+-[0-9a-f]{8}", re.DOTALL
-)  # host, process, random: penstock.work.names
+# How often a worker looks if it cannot tell: below the second that retries may be late.
+LOOK_MS = 500
+# Host, process, random: penstock.work.names.
+_WORKER = re.compile(rb".+-\d+-[0-9a-f]{8}", re.DOTALL)
 
 Fields = list[bytes]
 
