@@ -11,13 +11,13 @@ import re
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import redis
+from _cpu import cpu_seconds, user_and_kernel
 from _tables import Rows
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,15 +41,6 @@ class Side:
     name: str
     port: int
     pid: int
-
-    def cpu_seconds(self) -> float:
-        """The CPU seconds of all its threads: Linux has a clock for each process."""
-        return time.clock_gettime((~self.pid << 3) | 2)
-
-    def user_and_kernel(self) -> tuple[int, int]:
-        """The same in the process itself and in the kernel, in ticks of 10 ms."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return int(fields[11]), int(fields[12])
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +116,10 @@ def measure(lines: Sequence[Line], sides: Sequence[Side], requests: int, taken: 
 def _figures(line: Line, side: Side, requests: int) -> Figures:
     count = max(1, int(requests * line.share))
     line.prepare(side, count)
-    before, (user, kernel) = side.cpu_seconds(), side.user_and_kernel()
+    before, (user, kernel) = cpu_seconds(side.pid), user_and_kernel(side.pid)
     per_second = line.work(side, count)
-    cpu_us = (side.cpu_seconds() - before) / count * 1e6
-    after = side.user_and_kernel()
+    cpu_us = (cpu_seconds(side.pid) - before) / count * 1e6
+    after = user_and_kernel(side.pid)
     with redis.Redis(port=side.port) as client:
         client.delete("added", "kept", "pairs", "key", "list")
     return Figures(per_second, cpu_us, after[0] - user, after[1] - kernel)

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import redis
+from _cpu import cpu_seconds
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -35,15 +36,9 @@ SHORT = tuple(
 
 
 def cpu_ms(client: redis.Redis, pid: int, pattern: bytes) -> float:
-    before = _cpu_seconds(pid)
+    before = cpu_seconds(pid)
     client.keys(pattern)
-    return (_cpu_seconds(pid) - before) * 1000
-
-
-def _cpu_seconds(pid: int) -> float:
-    """The CPU time of a process: in ns if the kernel provides it, else in ticks."""
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+    return (cpu_seconds(pid) - before) * 1000
 
 
 def measure(title: str, patterns: tuple[tuple[str, bytes], ...], names: list[bytes]) -> None:

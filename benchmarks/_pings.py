@@ -1,9 +1,9 @@
 """The longest stop of a server: a process that sends PING without a pause, and notes the slowest answer.
 
 Two figures for each answer: the time until it came, and the CPU time that the server's main thread spent
-meanwhile (`/proc/PID/schedstat`). A server that answers with an error, such as LOADING, stands still until it
-answers PONG. On a busy machine the first includes the time in which the server was not
-running at all; the second does not.
+meanwhile (`/proc/PID/schedstat`). On a busy machine the first includes the time in which the server was not
+running at all; the second does not. A server that answers with an error, such as LOADING, stands still until
+it answers PONG.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import redis
+from _cpu import cpu_seconds
 from _tables import Rows, machine_line, write_section
 from rich.console import Console
 from rich.table import Table
@@ -49,7 +50,6 @@ SAMPLES = 7
 HOT_BATCH = 500
 HOT_LENGTH_MAX = 500_000
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-TICKS = os.sysconf("SC_CLK_TCK")
 VIEWS = {
     "streams": ("/streams", "orders"),
     "a stream": ("/stream?name=orders", "sku="),
@@ -179,11 +179,6 @@ def hot_stream(port: int, rate: int, seconds: int) -> Iterator[subprocess.Popen[
 
 def rss_mb(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_BYTES / 1e6
-
-
-def cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def hot_rows(page: Any, dashboard: Dashboard, server: PenstockServer, asked: Any) -> Rows:

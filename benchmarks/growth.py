@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
 import socket
 import sys
 import time
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import redis
+from _cpu import cpu_seconds
 from _tables import Rows, machine_line, write_section
 from rich.console import Console
 from rich.table import Table
@@ -37,7 +37,6 @@ from tests.support.servers.penstock_server import running_penstock  # noqa: E402
 
 SECONDS = 0.1  # CPU time for one figure
 CALLS_MAX = 20_000
-TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 FIELDS = {"temp": "21"}
 
 Call = Callable[[], object]
@@ -270,19 +269,13 @@ def blocked(port: int, client: redis.Redis, readers: int, words: bytes) -> Itera
 
 def server_cpu_us(pid: int, client: redis.Redis, key: str, commands: int = 2_000) -> float:
     """The CPU time of the server for one XADD, pipelined by 100."""
-    fields = Path(f"/proc/{pid}/stat")
-
-    def used() -> int:
-        parts = fields.read_text().rsplit(")", 1)[1].split()
-        return int(parts[11]) + int(parts[12])
-
-    before = used()
+    before = cpu_seconds(pid)
     for _ in range(commands // 100):
         adding = client.pipeline(transaction=False)
         for _ in range(100):
             adding.execute_command("XADD", key, "*", "temp", "21")  # type: ignore[no-untyped-call]
         adding.execute()
-    return (used() - before) * 1e6 / TICKS_PER_SECOND / commands
+    return (cpu_seconds(pid) - before) * 1e6 / commands
 
 
 def reader_rows() -> Rows:

@@ -11,7 +11,6 @@ costs is counted in instructions, if valgrind is there. `--write` writes the tab
 from __future__ import annotations
 
 import argparse
-import os
 import socket
 import statistics
 import subprocess
@@ -23,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import redis
+from _cpu import cpu_seconds
 from _pings import pinging
 from _tables import machine_line, write_section
 from rich.console import Console
@@ -44,7 +44,6 @@ WAITING_SECONDS = 2.0
 OLD_SHARE = 10  # a replica has had a tenth of the entries before its sync
 XADD = b"*5\r\n$4\r\nXADD\r\n$1\r\ns\r\n$1\r\n*\r\n$4\r\ntemp\r\n$2\r\n21\r\n"
 WAIT = b"*3\r\n$4\r\nWAIT\r\n$1\r\n1\r\n$1\r\n0\r\n"
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +71,6 @@ def side(name: str, replicas: int) -> Iterator[Side]:
         client = client_of(ports[0])
         online(client, replicas)
         yield Side(name, ports[0], client.info("server")["process_id"])
-
-
-def cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def pipelined(one: Side, requests: int) -> tuple[float, float]:

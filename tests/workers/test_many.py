@@ -16,7 +16,7 @@ from penstock.work.backend import Backend, ServerBackend
 from penstock.work.feed import Place
 from penstock.work.running.worker import feeds_for
 from penstock.work.settlement import ACK, Outcome
-from tests.support.work.backends import SERVERS, running_url
+from tests.support.work.backends import SERVERS, empty_app, running_url
 from tests.support.work.waiting import SECONDS_MAX, wait_until
 
 WORKERS = 1000
@@ -35,10 +35,8 @@ def url(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture
 def app(url: str) -> Iterator[App]:
-    made = App(url, group="g")
-    made.backend.ask("FLUSHALL")
-    yield made
-    made.close()
+    with empty_app(url) as app:
+        yield app
 
 
 def blocked(backend: Backend) -> int:

@@ -22,7 +22,7 @@ from penstock.work.running.bell import SECONDS_MAX as SECONDS_MAX_OF_BELL
 from penstock.work.running.metrics import MetricsServer, text_of
 from tests.support.campaign import seed
 from tests.support.servers.penstock_server import running_penstock
-from tests.support.work.backends import NAMES, running_url
+from tests.support.work.backends import NAMES, empty_app, running_url
 from tests.support.work.faults import LossyBackend
 from tests.support.work.waiting import SECONDS_MAX, wait_until
 
@@ -39,11 +39,8 @@ def where(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture
 def app(where: str) -> Iterator[App]:
-    """An App without data."""
-    made = App(where, group="g")
-    made.backend.ask("FLUSHALL")
-    yield made
-    made.close()
+    with empty_app(where) as app:
+        yield app
 
 
 def pending(app: App, stream: str) -> list[Any]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import penstock
+from penstock.work import App
 from penstock.work.backend import Backend, EmbeddedBackend, ServerBackend
 from tests.support.campaign import SOAK
 from tests.support.servers.penstock_server import running_penstock
@@ -40,3 +41,12 @@ def running_backend(name: str, level: str | None = None) -> Iterator[Backend]:
         backend = ServerBackend(url)
         yield backend
         backend.close()
+
+
+@contextmanager
+def empty_app(url: str) -> Iterator[App]:
+    """An App on a backend without data."""
+    app = App(url, group="g")
+    app.backend.ask("FLUSHALL")
+    yield app
+    app.close()

@@ -80,6 +80,13 @@ def line_of(file: str, key: str) -> int:
     return next(number for number, line in enumerate(lines, 1) if line.startswith(key))
 
 
+def fails(spark: Any, pipeline: Any, says: str, key: str) -> None:
+    """A run fails with this text, and names the line of this key."""
+    with pytest.raises(PipelineFailed, match=says) as caught:
+        run_pipeline(pipeline, spark, once=True)
+    assert f":{line_of(pipeline.file, key)}: " in str(caught.value)
+
+
 @pytest.mark.parametrize("queries", cells(["stream", "silver"]))
 def test_a_measure_is_named(spark: Any, penstock: Broker, pipeline_of: Any, queries: str) -> None:
     measures = (
@@ -89,9 +96,7 @@ def test_a_measure_is_named(spark: Any, penstock: Broker, pipeline_of: Any, quer
     text = TEXT + (DEDUP if queries == "silver" else "") + AGGREGATE.replace(old, measures)
     pipeline = pipeline_of(penstock, text)
     add(penstock, 0)
-    with pytest.raises(PipelineFailed, match="broken fails for a row: The index 0 is") as caught:
-        run_pipeline(pipeline, spark, once=True)
-    assert f":{line_of(pipeline.file, 'measures')}: " in str(caught.value)
+    fails(spark, pipeline, "broken fails for a row: The index 0 is", "measures")
 
 
 def test_measures_are_named_if_one_fails_for_rows_of_several_batches(
@@ -104,9 +109,7 @@ def test_measures_are_named_if_one_fails_for_rows_of_several_batches(
     run_pipeline(pipeline, spark, once=True)
     add(penstock, 0)
     add(penstock, 9)
-    with pytest.raises(PipelineFailed, match="measures fails for a row: The index 0 is") as caught:
-        run_pipeline(pipeline, spark, once=True)
-    assert f":{line_of(pipeline.file, 'measures')}: " in str(caught.value)
+    fails(spark, pipeline, "measures fails for a row: The index 0 is", "measures")
 
 
 def test_it_is_named_before_the_first_target_gets_the_batch(
@@ -114,9 +117,7 @@ def test_it_is_named_before_the_first_target_gets_the_batch(
 ) -> None:
     pipeline = pipeline_of(penstock, TEXT + FAILING + DEDUP.replace('"sku"', '"link"'))
     add(penstock, 0)
-    with pytest.raises(PipelineFailed, match="link fails for a row: The index 0 is") as caught:
-        run_pipeline(pipeline, spark, once=True)
-    assert f":{line_of(pipeline.file, 'link')}: " in str(caught.value)
+    fails(spark, pipeline, "link fails for a row: The index 0 is", "link")
 
 
 def test_it_is_named_while_an_output_catches_up_and_while_tables_are_computed_again(

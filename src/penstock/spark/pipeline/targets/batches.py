@@ -107,24 +107,24 @@ class BatchWrites:
 
     def _failed_sql(self, error: Exception, spark: SparkSession, batch: int) -> Problem | None:
         """The SQL of the file that is the cause of an error."""
-        files = LakeFiles(spark)
         pipeline, table = self._pipeline, self._query.outputs[0]
-        log = Checkpoint(files, self._query.checkpoint)
-        before, planned = log.batch(batch - 1), log.batch(batch)
-        assert planned is not None
-        since = {} if before is None else ids_of(before.end)
-        until = ids_of(planned.end)
-        if table.aggregate is None or not pipeline.decides_rows:
 
-            def entries() -> DataFrame:
-                return frames.stored_entries(spark, pipeline, after(since), until)
+        def bounds() -> tuple[Ids, Ids]:
+            log = Checkpoint(LakeFiles(spark), self._query.checkpoint)
+            before, planned = log.batch(batch - 1), log.batch(batch)
+            assert planned is not None
+            return {} if before is None else ids_of(before.end), ids_of(planned.end)
 
-            return failed_sql(pipeline, error, entries, table)
+        def entries() -> DataFrame:
+            since, until = bounds()
+            return frames.stored_entries(spark, pipeline, after(since), until)
 
         def silver() -> DataFrame:
             place = TablePlace(lake_path(pipeline, SILVER))
-            return between(silver_rows(spark, pipeline, place), since, until)
+            return between(silver_rows(spark, pipeline, place), *bounds())
 
+        if table.aggregate is None or not pipeline.decides_rows:
+            return failed_sql(pipeline, error, entries, table)
         return failed_measure(pipeline, error, silver, table)
 
 
